@@ -1,0 +1,477 @@
+/* nib.h - the public interface of nib, an inference engine for GGUF language models.
+ *
+ * One loop: text -> token ids -> batch -> nib_decode -> logits -> sample -> id -> text, and the id goes back into the
+ * next batch. Prefill and decode are the same call with a different number of tokens in the batch.
+ *
+ *     nib_gguf *file;        nib_gguf_open(&file, "model.gguf", NULL, &err);
+ *     nib_tokenizer *tok;    nib_tokenizer_new(&tok, file, NULL, &err);
+ *     nib_model *model;      nib_model_open(&model, file, NULL, &err);
+ *     nib_context *ctx;      nib_context_new(&ctx, model, NULL, &err);
+ *     nib_sampler *smp;      nib_sampler_new(&smp, NULL, nib_model_n_vocab(model), &err);
+ *     ... see examples/generate.c for the whole loop.
+ *
+ * Rules that hold for every function:
+ * - Errors are values. A function that can fail returns nib_status (0 is success) and fills *err when err is not NULL.
+ *   The library never exits, aborts, prints or reads the environment. When a constructor fails, *out is NULL and there
+ *   is nothing to free.
+ * - _new/_free and _open/_close come in pairs; every _free and _close accepts NULL.
+ * - Pointers that a getter returns are borrowed and live as long as the handle, unless its comment says otherwise.
+ * - Strings carry their length and may hold any byte. `const char *` parameters named path or name end in NUL.
+ * - Handles share no hidden state. nib_gguf, nib_tokenizer and nib_model are immutable after construction and may be
+ *   used by many threads at once; nib_context, nib_batch, nib_sampler, nib_detok and nib_stop belong to one thread at
+ *   a time.
+ * - Config structs start with their size and are initialised by the _INIT macro of the same name; NULL means defaults.
+ *
+ * Same bits: the logits of a token depend on the model, the tokens before it, the type of the KV cache, and nothing
+ * else - not on the batch, the chunking of the prefill, the number of threads or the instruction set.
+ */
+#ifndef NIB_H
+#define NIB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define NIB_VERSION_MAJOR 0
+#define NIB_VERSION_MINOR 1
+#define NIB_VERSION_PATCH 0
+#define NIB_VERSION "0.1.0"
+
+#if defined(__GNUC__)
+#define NIB_API __attribute__((visibility("default")))
+#else
+#define NIB_API
+#endif
+
+/* The version of the library at run time, "major.minor.patch". */
+NIB_API const char *nib_version(void);
+
+/* ------------------------------------------------------------------------------------------------ errors */
+
+/* Values are fixed for ever; texts come from nib_status_text. */
+typedef enum nib_status {
+    NIB_OK = 0,
+    NIB_E_NOMEM = -1,       /* memory could not be had */
+    NIB_E_ARG = -2,         /* the caller passed something that is not allowed */
+    NIB_E_IO = -3,          /* the operating system refused to open, read or write */
+    NIB_E_FORMAT = -4,      /* a file or text is malformed; offset says where */
+    NIB_E_UNSUPPORTED = -5, /* well-formed, but nib does not do it */
+    NIB_E_LIMIT = -6,       /* a limit that the caller set (or its default) was reached */
+    NIB_E_KV_FULL = -7,     /* the KV cache has too few free pages; nothing was changed */
+    NIB_E_NUMERIC = -8,     /* NaN or infinity where a number was needed */
+    NIB_E_CHANGED = -9,     /* a file changed while it was in use */
+    NIB_E_CANCELLED = -10,  /* a callback asked to stop */
+} nib_status;
+
+#define NIB_NO_OFFSET UINT64_MAX
+
+typedef struct nib_error {
+    nib_status code;
+    uint64_t offset;   /* byte position in the input, or NIB_NO_OFFSET */
+    char message[496]; /* one line for a person, without a newline: what, found, expected, what to do */
+} nib_error;
+
+/* A constant, lower-case text for a status; never NULL. */
+NIB_API const char *nib_status_text(nib_status status);
+
+/* Bytes with a length; not NUL-terminated. */
+typedef struct nib_str {
+    const char *ptr;
+    size_t len;
+} nib_str;
+
+/* Called during long work with done of total units (bytes). Return false to stop; the call then fails with
+ * NIB_E_CANCELLED. Runs on the calling thread. */
+typedef bool (*nib_progress_fn)(void *user, uint64_t done, uint64_t total);
+
+/* ------------------------------------------------------------------------------------------------ GGUF files */
+
+typedef struct nib_gguf nib_gguf;
+
+typedef enum nib_load_mode {
+    NIB_LOAD_READ = 0, /* read with pread: a file that shrinks or is replaced is an error value, never a signal */
+    NIB_LOAD_MMAP = 1, /* map the file: a file that is truncated while mapped raises SIGBUS in the reading thread, as
+                          any mapping does. Use it only where the file is known to stay, or with a handler. */
+} nib_load_mode;
+
+typedef struct nib_gguf_config {
+    size_t size;
+    nib_load_mode mode;         /* default NIB_LOAD_READ */
+    uint64_t max_metadata_bytes;/* default 1 GiB: refuse a header that is longer */
+    uint32_t max_tensors;       /* default 1 << 20 */
+    uint32_t max_keys;          /* default 1 << 20 */
+} nib_gguf_config;
+#define NIB_GGUF_CONFIG_INIT {sizeof(nib_gguf_config), NIB_LOAD_READ, UINT64_C(1) << 30, 1u << 20, 1u << 20}
+
+/* Metadata value types, numbered as in the file format. */
+typedef enum nib_gguf_type {
+    NIB_GGUF_U8 = 0, NIB_GGUF_I8 = 1, NIB_GGUF_U16 = 2, NIB_GGUF_I16 = 3, NIB_GGUF_U32 = 4, NIB_GGUF_I32 = 5,
+    NIB_GGUF_F32 = 6, NIB_GGUF_BOOL = 7, NIB_GGUF_STRING = 8, NIB_GGUF_ARRAY = 9, NIB_GGUF_U64 = 10,
+    NIB_GGUF_I64 = 11, NIB_GGUF_F64 = 12,
+} nib_gguf_type;
+
+typedef struct nib_gguf_value {
+    nib_gguf_type type;
+    nib_gguf_type elem; /* of an array: the type of its elements */
+    uint64_t n;         /* of an array: the number of elements */
+    union {
+        uint64_t u64; /* U8 U16 U32 U64 */
+        int64_t i64;  /* I8 I16 I32 I64 */
+        double f64;   /* F32 F64 */
+        bool b;
+        nib_str str;
+        nib_str raw; /* of an array: its elements as they stand in the file, little-endian, packed */
+    } as;
+} nib_gguf_value;
+
+typedef struct nib_gguf_tensor {
+    nib_str name;
+    uint32_t type;        /* number in the file format */
+    const char *type_name;/* "Q4_K", or "type 200" for a number nib does not know */
+    bool is_supported;    /* nib can compute with this type */
+    uint32_t n_dims;
+    uint64_t dims[4];     /* dims[0] is the row length (contiguous); unused ones are 1 */
+    uint64_t n_elements;
+    uint64_t n_bytes;     /* 0 when the type is unknown */
+    uint64_t offset;      /* of the first byte, from the start of its file */
+    uint32_t file;        /* which part of a split model, from 0 */
+} nib_gguf_tensor;
+
+/* Opens a GGUF file, version 2 or 3, with all its parts when it is the first of a split (…-00001-of-0000N.gguf).
+ * Everything in the header is checked; tensor data is not read. Thread-safe. */
+NIB_API nib_status nib_gguf_open(nib_gguf **out, const char *path, const nib_gguf_config *config, nib_error *err);
+NIB_API void nib_gguf_close(nib_gguf *file);
+
+NIB_API const char *nib_gguf_path(const nib_gguf *file); /* of the first part */
+NIB_API uint32_t nib_gguf_version(const nib_gguf *file);
+NIB_API uint32_t nib_gguf_alignment(const nib_gguf *file);
+NIB_API uint64_t nib_gguf_file_bytes(const nib_gguf *file); /* all parts together */
+NIB_API uint32_t nib_gguf_n_files(const nib_gguf *file);
+
+/* Metadata in file order. key_at: NULL name when i is out of range. find: NULL when the key is absent. */
+NIB_API size_t nib_gguf_n_keys(const nib_gguf *file);
+NIB_API nib_str nib_gguf_key_at(const nib_gguf *file, size_t i, const nib_gguf_value **value);
+NIB_API const nib_gguf_value *nib_gguf_find(const nib_gguf *file, const char *name);
+NIB_API const char *nib_gguf_type_name(nib_gguf_type type);
+
+/* Walks an array of strings: `nib_str left = value->as.raw; while (nib_gguf_next_string(&left, &s)) …`. */
+NIB_API bool nib_gguf_next_string(nib_str *left, nib_str *out);
+/* Element i of an array of numbers or bools as a double (exact up to 2^53); 0 when out of range or not a number. */
+NIB_API double nib_gguf_number_at(const nib_gguf_value *array, uint64_t i);
+
+NIB_API size_t nib_gguf_n_tensors(const nib_gguf *file);
+NIB_API const nib_gguf_tensor *nib_gguf_tensor_at(const nib_gguf *file, size_t i);
+NIB_API const nib_gguf_tensor *nib_gguf_find_tensor(const nib_gguf *file, const char *name);
+/* Copies n_bytes of a tensor's data from byte `from` on into dst. NIB_E_CHANGED when the file became shorter. */
+NIB_API nib_status nib_gguf_read(const nib_gguf *file, const nib_gguf_tensor *tensor, uint64_t from, uint64_t n_bytes,
+                                 void *dst, nib_error *err);
+
+/* ------------------------------------------------------------------------------------------------ tokenizer */
+
+typedef int32_t nib_token;
+#define NIB_TOKEN_NONE (-1)
+
+typedef struct nib_tokenizer nib_tokenizer;
+
+typedef struct nib_tokenizer_config {
+    size_t size;
+    const char *pre; /* use this pre-tokenizer instead of tokenizer.ggml.pre; NULL: the file's */
+} nib_tokenizer_config;
+#define NIB_TOKENIZER_CONFIG_INIT {sizeof(nib_tokenizer_config), NULL}
+
+typedef enum nib_token_attr { /* bits, as tokenizer.ggml.token_type says */
+    NIB_TOKEN_NORMAL = 1, NIB_TOKEN_UNKNOWN = 2, NIB_TOKEN_CONTROL = 4, NIB_TOKEN_USER = 8, NIB_TOKEN_UNUSED = 16,
+    NIB_TOKEN_BYTE = 32, NIB_TOKEN_EOG = 64, /* ends a generation: eos, eot, eom … */
+} nib_token_attr;
+
+/* Builds the tokenizer of a GGUF file; files without tensors (vocabulary only) are fine. Keeps nothing of `file`. */
+NIB_API nib_status nib_tokenizer_new(nib_tokenizer **out, const nib_gguf *file, const nib_tokenizer_config *config,
+                                     nib_error *err);
+NIB_API void nib_tokenizer_free(nib_tokenizer *tok);
+
+/* Notes for the user found while building ("no pre-tokenizer named, …"), one a call; NULL when i is past the last. */
+NIB_API const char *nib_tokenizer_warning(const nib_tokenizer *tok, size_t i);
+NIB_API const char *nib_tokenizer_kind(const nib_tokenizer *tok); /* "bpe", "spm", "wordpiece", "unigram" */
+NIB_API const char *nib_tokenizer_pre(const nib_tokenizer *tok);  /* the pre-tokenizer in use, "" when none */
+NIB_API uint32_t nib_tokenizer_n_tokens(const nib_tokenizer *tok);
+NIB_API nib_str nib_tokenizer_text(const nib_tokenizer *tok, nib_token id); /* as in the file; empty when out of range */
+NIB_API unsigned nib_tokenizer_attr(const nib_tokenizer *tok, nib_token id);/* bits of nib_token_attr; 0 out of range */
+NIB_API bool nib_tokenizer_is_eog(const nib_tokenizer *tok, nib_token id);
+NIB_API bool nib_tokenizer_add_bos(const nib_tokenizer *tok);
+NIB_API bool nib_tokenizer_add_eos(const nib_tokenizer *tok);
+/* Special ids by name: "bos" "eos" "eot" "eom" "unk" "sep" "pad" "mask" "cls" "fim_pre" "fim_suf" "fim_mid" …;
+ * NIB_TOKEN_NONE when the model has none. */
+NIB_API nib_token nib_tokenizer_special(const nib_tokenizer *tok, const char *name);
+
+enum {
+    NIB_ADD_SPECIAL = 1,   /* put BOS/EOS (CLS/SEP) where the model wants them */
+    NIB_PARSE_SPECIAL = 2, /* "<|im_end|>" in the text is the control token; otherwise it is plain text */
+};
+
+typedef struct nib_token_list {
+    nib_token *ids;
+    size_t n, capacity;
+} nib_token_list; /* zero-initialise; free with nib_token_list_free */
+
+/* Appends the tokens of len bytes of text to *out. Any bytes are accepted (invalid UTF-8 becomes byte tokens or
+ * U+FFFD, as the kind of tokenizer has it). flags: NIB_ADD_SPECIAL, NIB_PARSE_SPECIAL. On error *out is unchanged.
+ * Time is about linear in len. Thread-safe. */
+NIB_API nib_status nib_tokenize(const nib_tokenizer *tok, const char *text, size_t len, unsigned flags,
+                                nib_token_list *out, nib_error *err);
+NIB_API void nib_token_list_free(nib_token_list *list);
+
+enum {
+    NIB_UNPARSE_SPECIAL = 1, /* write control tokens as their text; otherwise they are left out */
+    NIB_REMOVE_SPECIAL = 2,  /* leave out BOS at the start and EOS at the end even when unparsing */
+};
+
+/* The text of n ids. *text is allocated with malloc (NUL added, not counted) and belongs to the caller: free(). */
+NIB_API nib_status nib_detokenize(const nib_tokenizer *tok, const nib_token *ids, size_t n, unsigned flags,
+                                  char **text, size_t *len, nib_error *err);
+
+/* A detokenizer for a stream: gives whole UTF-8 characters only and holds the rest back. The concatenation of what
+ * push and finish give equals nib_detokenize of the ids as one list, except that invalid UTF-8 becomes U+FFFD.
+ * is_continuation: text came before the first id, so the space that begins its first word is kept; a stream that starts
+ * a text drops the space that the tokenizer put in front. */
+typedef struct nib_detok nib_detok;
+NIB_API nib_status nib_detok_new(nib_detok **out, const nib_tokenizer *tok, unsigned flags, bool is_continuation,
+                                 nib_error *err);
+NIB_API void nib_detok_free(nib_detok *detok);
+/* *piece is valid until the next call on this detok; it may be empty. An id out of range is NIB_E_ARG. */
+NIB_API nib_status nib_detok_push(nib_detok *detok, nib_token id, nib_str *piece, nib_error *err);
+NIB_API nib_str nib_detok_finish(nib_detok *detok); /* what was held back; incomplete bytes become U+FFFD */
+
+/* ------------------------------------------------------------------------------------------------ model */
+
+typedef struct nib_model nib_model;
+
+typedef struct nib_model_config {
+    size_t size;
+    const char *isa;      /* force a level: "scalar", "avx2", …; NULL: the best one that this machine has */
+    int n_threads;        /* that load and pack; 0: nib_cpu_count() */
+    bool mlock;           /* keep the weights in memory */
+    bool check_tensors;   /* refuse NaN and infinity in weights and scales */
+    /* Overrides of rope; NaN or 0: as in the file. */
+    float rope_freq_base, rope_freq_scale;
+    nib_progress_fn progress; /* NULL: none */
+    void *user;
+} nib_model_config;
+#define NIB_MODEL_CONFIG_INIT {sizeof(nib_model_config), NULL, 0, false, false, 0.0f, 0.0f, NULL, NULL}
+
+/* Reads hyper-parameters, checks every tensor's name, type and shape, and packs the weights for this machine.
+ * The model keeps a reference to `file`: close the file after the model. NIB_E_FORMAT and NIB_E_UNSUPPORTED name the
+ * key or tensor, what was found and what was expected. */
+NIB_API nib_status nib_model_open(nib_model **out, const nib_gguf *file, const nib_model_config *config,
+                                  nib_error *err);
+NIB_API void nib_model_close(nib_model *model);
+/* Everything nib_model_open checks, without keeping anything: hyper-parameters, tensors, and with `data` also NaN and
+ * infinity in every scale and weight. `report` gets each fault (there may be many); NULL: only the first, in err. */
+NIB_API nib_status nib_model_check(const nib_gguf *file, bool data, void (*report)(void *user, const nib_error *fault),
+                                   void *user, nib_error *err);
+
+NIB_API const char *nib_model_arch(const nib_model *model);
+NIB_API const char *nib_model_isa(const nib_model *model); /* the level in use */
+NIB_API uint32_t nib_model_n_vocab(const nib_model *model);
+NIB_API uint32_t nib_model_n_ctx_train(const nib_model *model);
+NIB_API uint32_t nib_model_n_embd(const nib_model *model);
+NIB_API uint32_t nib_model_n_layer(const nib_model *model);
+NIB_API uint64_t nib_model_n_params(const nib_model *model);
+NIB_API uint64_t nib_model_weight_bytes(const nib_model *model);          /* as packed in memory */
+NIB_API uint64_t nib_model_bytes_per_token(const nib_model *model);       /* weights read for one decoded token */
+NIB_API uint64_t nib_model_kv_bytes_per_token(const nib_model *model, const char *k_type, const char *v_type);
+
+/* The plan: the model as a flat list of steps. Rows are symbolic: TOK = tokens of the batch, OUT = rows with logits. */
+typedef struct nib_step_info {
+    const char *op;       /* "embed", "norm", "matmul", … */
+    const char *name;     /* "blk.3.attn_q" or "" */
+    const char *type;     /* of the weight, "" when none */
+    const char *rows;     /* "TOK" or "OUT" */
+    int layer;            /* -1 outside layers */
+    uint64_t n_in, n_out; /* row widths */
+    uint64_t bytes;       /* weights read by one run of the step, however many rows */
+    uint64_t macs;        /* multiply-accumulates per row; attention: per row and position of context */
+} nib_step_info;
+NIB_API size_t nib_model_n_steps(const nib_model *model);
+NIB_API nib_status nib_model_step(const nib_model *model, size_t i, nib_step_info *out);
+
+/* CPUs this process may use: the smallest of affinity mask, cgroup quota (rounded down, at least 1) and physical
+ * cores. `reason` (may be NULL) gets a constant text that says which of them decided. */
+NIB_API int nib_cpu_count(const char **reason);
+/* The levels this build has, best first, NULL-terminated; nib_isa_usable says whether this machine can run one. */
+NIB_API const char *const *nib_isa_names(void);
+NIB_API bool nib_isa_usable(const char *isa);
+
+/* ------------------------------------------------------------------------------------------------ context */
+
+/* A KV cache, the buffers of one batch, and a team of worker threads. */
+typedef struct nib_context nib_context;
+
+typedef struct nib_context_config {
+    size_t size;
+    uint32_t n_ctx;      /* positions in the KV cache, all sequences together; 0: what the model was trained for, or
+                            what half of the free memory holds, whichever is less */
+    uint32_t n_seq;      /* sequences, ids 0 … n_seq-1; default 1 */
+    uint32_t n_batch;    /* most tokens in one nib_decode; default 2048 */
+    uint32_t n_ubatch;   /* tokens computed at once; default 512 */
+    uint32_t n_logits;   /* most rows of logits in one nib_decode; default 32, at least n_seq */
+    int n_threads;       /* 0: nib_cpu_count() */
+    const char *k_type, *v_type; /* "f16" (default), "f32", "q8_0" */
+    bool profile;        /* keep the time of each step: nib_context_step_ms */
+    bool (*abort)(void *user); /* asked between steps; true stops nib_decode with NIB_E_CANCELLED. NULL: never */
+    void *user;
+} nib_context_config;
+#define NIB_CONTEXT_CONFIG_INIT {sizeof(nib_context_config), 0, 1, 2048, 512, 32, 0, NULL, NULL, false, NULL, NULL}
+
+/* The model must outlive the context. Memory of the cache is reserved at once and touched as it is used. */
+NIB_API nib_status nib_context_new(nib_context **out, const nib_model *model, const nib_context_config *config,
+                                   nib_error *err);
+NIB_API void nib_context_free(nib_context *ctx);
+
+NIB_API uint32_t nib_context_n_ctx(const nib_context *ctx);
+NIB_API uint32_t nib_context_n_batch(const nib_context *ctx);
+NIB_API uint32_t nib_context_n_logits(const nib_context *ctx);
+NIB_API int nib_context_n_threads(const nib_context *ctx);
+NIB_API uint64_t nib_context_kv_bytes(const nib_context *ctx);      /* reserved for the cache */
+NIB_API uint64_t nib_context_buffer_bytes(const nib_context *ctx);  /* activations and logits */
+/* Pages of 32 positions: total, in use, and positions used (partly filled pages count what they hold). */
+NIB_API uint32_t nib_context_n_pages(const nib_context *ctx);
+NIB_API uint32_t nib_context_pages_used(const nib_context *ctx);
+
+/* Tokens of any number of sequences that run together. */
+typedef struct nib_batch nib_batch;
+#define NIB_POS_NEXT (-1)
+NIB_API nib_status nib_batch_new(nib_batch **out, uint32_t capacity, nib_error *err);
+NIB_API void nib_batch_free(nib_batch *batch);
+NIB_API void nib_batch_clear(nib_batch *batch);
+NIB_API uint32_t nib_batch_n(const nib_batch *batch);
+/* Appends a token. pos: its position in the sequence, or NIB_POS_NEXT; positions of a sequence must follow on what
+ * the context holds without a gap (nib_decode checks). want_logits: keep a row of logits for it. NIB_E_LIMIT: full. */
+NIB_API nib_status nib_batch_add(nib_batch *batch, nib_token token, int32_t pos, uint32_t seq, bool want_logits,
+                                 nib_error *err);
+
+/* Runs the batch: appends its tokens to their sequences and computes the rows of logits asked for. On any error every
+ * sequence is as it was before. NIB_E_KV_FULL says how many pages are missing. Allocates nothing. */
+NIB_API nib_status nib_decode(nib_context *ctx, const nib_batch *batch, nib_error *err);
+
+/* Row i of the last nib_decode (rows in the order of the tokens that asked): n_vocab floats, valid until the next
+ * nib_decode. NULL when i is out of range. */
+NIB_API const float *nib_logits(const nib_context *ctx, uint32_t i);
+NIB_API uint32_t nib_n_logits(const nib_context *ctx);
+/* A 64-bit hash of the bits of a row, for comparing runs. */
+NIB_API uint64_t nib_logits_hash(const nib_context *ctx, uint32_t i);
+
+/* Sequences. An unused id has length 0. */
+NIB_API uint32_t nib_seq_length(const nib_context *ctx, uint32_t seq);
+/* Makes dst (freed first) a copy of src: full pages are shared, a partly filled last one is copied. */
+NIB_API nib_status nib_seq_fork(nib_context *ctx, uint32_t src, uint32_t dst, nib_error *err);
+/* Keeps the first n positions. n beyond the length is NIB_E_ARG. */
+NIB_API nib_status nib_seq_truncate(nib_context *ctx, uint32_t seq, uint32_t n, nib_error *err);
+NIB_API void nib_seq_free(nib_context *ctx, uint32_t seq);
+
+/* With config.profile: milliseconds that step i took in the last nib_decode, summed over its parts; else 0. */
+NIB_API double nib_context_step_ms(const nib_context *ctx, size_t i);
+
+/* ------------------------------------------------------------------------------------------------ sampling */
+
+typedef struct nib_logit_bias {
+    nib_token id;
+    float bias; /* -INFINITY forbids the token */
+} nib_logit_bias;
+
+typedef struct nib_sampler_params {
+    size_t size;
+    uint32_t seed;           /* UINT32_MAX: taken from the system's random source; nib_sampler_seed tells */
+    float temp;              /* 0.8; <= 0: greedy */
+    float dynatemp_range;    /* 0: off */
+    float dynatemp_exponent; /* 1 */
+    int32_t top_k;           /* 40; <= 0: off */
+    float top_p;             /* 0.95; >= 1: off */
+    float min_p;             /* 0.05; <= 0: off */
+    float typical_p;         /* 1: off */
+    float top_n_sigma;       /* -1; < 0: off */
+    float xtc_probability;   /* 0: off */
+    float xtc_threshold;     /* 0.1; > 0.5: off */
+    int32_t penalty_last_n;  /* 64; 0: off, -1: the whole history */
+    float penalty_repeat;    /* 1: off */
+    float penalty_frequency, penalty_presence; /* 0: off */
+    float dry_multiplier;    /* 0: off */
+    float dry_base;          /* 1.75 */
+    int32_t dry_allowed_length; /* 2 */
+    int32_t dry_penalty_last_n; /* 64; 0: off, -1: the whole history */
+    /* Breakers of DRY as token strings: a flat list of ids and the length of each breaker; see
+     * nib_sampler_breakers for making them from text. NULL and 0: none. */
+    const nib_token *dry_breakers;
+    const uint32_t *dry_breaker_lengths;
+    uint32_t n_dry_breakers;
+    int32_t mirostat;        /* 0 off, 1, 2 */
+    float mirostat_tau;      /* 5 */
+    float mirostat_eta;      /* 0.1 */
+    float adaptive_target;   /* -1; < 0: off */
+    float adaptive_decay;    /* 0.9 */
+    uint32_t min_keep;       /* 0 */
+    const nib_logit_bias *bias;
+    uint32_t n_bias;
+    /* The chain as names joined by ';' (penalties dry top_n_sigma top_k typ_p top_p min_p xtc temperature adaptive_p);
+     * NULL: "penalties;dry;top_n_sigma;top_k;typ_p;top_p;min_p;xtc;temperature". */
+    const char *chain;
+} nib_sampler_params;
+#define NIB_SAMPLER_PARAMS_INIT                                                                                        \
+    {sizeof(nib_sampler_params), UINT32_MAX, 0.8f, 0.0f, 1.0f, 40, 0.95f, 0.05f, 1.0f, -1.0f, 0.0f, 0.1f, 64, 1.0f,    \
+     0.0f, 0.0f, 0.0f, 1.75f, 2, 64, NULL, NULL, 0, 0, 5.0f, 0.1f, -1.0f, 0.9f, 0, NULL, 0, NULL}
+
+typedef struct nib_sampler nib_sampler;
+
+typedef struct nib_logprob {
+    nib_token id;
+    float logprob; /* natural logarithm */
+} nib_logprob;
+
+/* What one sampler of the chain left: called in order of the chain when a trace function is set. candidates are
+ * sorted by falling logit; at most 16 are given. */
+typedef void (*nib_sampler_trace_fn)(void *user, const char *sampler, uint32_t n_before, uint32_t n_after,
+                                     const nib_logprob *candidates, uint32_t n);
+
+/* Copies params. Ids out of range in bias are NIB_E_ARG. */
+NIB_API nib_status nib_sampler_new(nib_sampler **out, const nib_sampler_params *params, uint32_t n_vocab,
+                                   nib_error *err);
+NIB_API void nib_sampler_free(nib_sampler *sampler);
+NIB_API uint32_t nib_sampler_seed(const nib_sampler *sampler);
+NIB_API void nib_sampler_trace(nib_sampler *sampler, nib_sampler_trace_fn fn, void *user);
+/* Chooses a token for position pos (0 is the first of the sequence). mask: bit id set = allowed; NULL: all. The random
+ * number is a function of (seed, pos) only. Equal logits: the lowest id wins. NaN or +infinity in the logits, or no
+ * allowed token, is NIB_E_NUMERIC. Allocates nothing. */
+NIB_API nib_status nib_sampler_sample(nib_sampler *sampler, const float *logits, const uint32_t *mask, uint64_t pos,
+                                      nib_token *id, nib_error *err);
+/* Tells the sampler what entered the sequence (prompt tokens too): history of the penalties, state of mirostat. */
+NIB_API nib_status nib_sampler_accept(nib_sampler *sampler, nib_token id, nib_error *err);
+NIB_API void nib_sampler_reset(nib_sampler *sampler); /* forgets the history */
+
+/* Log-probabilities of raw logits in float32: that of `id` (NIB_TOKEN_NONE: not asked) and the k best, best first. */
+NIB_API nib_status nib_logprobs(const float *logits, uint32_t n_vocab, nib_token id, float *logprob, nib_logprob *top,
+                                uint32_t k, nib_error *err);
+
+/* Makes DRY breakers of text: every way that the vocabulary can begin inside a token and still contain the text.
+ * *ids and *lengths are allocated with malloc and belong to the caller. */
+NIB_API nib_status nib_sampler_breakers(const nib_tokenizer *tok, const char *const *texts, size_t n_texts,
+                                        nib_token **ids, uint32_t **lengths, uint32_t *n, nib_error *err);
+
+/* ------------------------------------------------------------------------------------------------ stop strings */
+
+/* Watches streamed text for stop strings that may span pieces. Holds back the longest suffix that can still become a
+ * stop string, and no more. */
+typedef struct nib_stop nib_stop;
+NIB_API nib_status nib_stop_new(nib_stop **out, const nib_str *strings, size_t n, nib_error *err);
+NIB_API void nib_stop_free(nib_stop *stop);
+/* Feeds a piece; *show (valid until the next call) may be written out now. Returns the index of the stop string that
+ * is now complete (the text up to it is in *show), or -1. */
+NIB_API int nib_stop_push(nib_stop *stop, nib_str piece, nib_str *show);
+NIB_API nib_str nib_stop_finish(nib_stop *stop); /* the text held back */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,71 @@
+/* base/status.c - texts of the status codes and the formatting of error messages. */
+#include "base/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define X(name, value, text) _Static_assert(NIB_##name == (value), "status.def and nib.h differ");
+#include "base/status.def"
+#undef X
+
+const char *nib_status_text(nib_status status) {
+    switch (status) {
+#define X(name, value, text)                                                                                           \
+    case NIB_##name: return text;
+#include "base/status.def"
+#undef X
+    }
+    return "unknown status";
+}
+
+const char *nib_version(void) {
+    return NIB_VERSION;
+}
+
+/* Names in messages come from files: a terminal must not obey what they contain. */
+static void clean(char *s) {
+    for (; *s; s++)
+        if ((unsigned char)*s < 0x20 || *s == 0x7f) *s = '?';
+}
+
+static nib_status fail_v(nib_error *err, nib_status code, uint64_t offset, const char *format, va_list args) {
+    if (!err) return code;
+    err->code = code;
+    err->offset = offset;
+    vsnprintf(err->message, sizeof err->message, format, args);
+    clean(err->message);
+    return code;
+}
+
+nib_status nib_fail(nib_error *err, nib_status code, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fail_v(err, code, NIB_NO_OFFSET, format, args);
+    va_end(args);
+    return code;
+}
+
+nib_status nib_fail_at(nib_error *err, nib_status code, uint64_t offset, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fail_v(err, code, offset, format, args);
+    va_end(args);
+    return code;
+}
+
+nib_status nib_fail_nomem(nib_error *err, uint64_t n_bytes, const char *what) {
+    return nib_fail(err, NIB_E_NOMEM, "out of memory: %llu bytes for %s", (unsigned long long)n_bytes, what);
+}
+
+void nib_error_prefix(nib_error *err, const char *format, ...) {
+    if (!err) return;
+    char old[sizeof err->message], prefix[200];
+    memcpy(old, err->message, sizeof old);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(prefix, sizeof prefix, format, args);
+    va_end(args);
+    clean(prefix);
+    snprintf(err->message, sizeof err->message, "%s: %.*s", prefix, (int)(sizeof old - sizeof prefix - 3), old);
+}
