@@ -1,0 +1,43 @@
+/* cpu/ops.h - vector operations between the matrix products, one table per instruction set level.
+ *
+ * `scalar` (kern/ops_ref.c) defines the bits; every other level must give the same. Sums use 32 virtual lanes (lane j
+ * adds elements j, j + 32, …) and one fixed tree: j + (j + 16), then 8, 4, 2, 1. All pointers are to floats unless they
+ * say otherwise; no alignment is assumed. */
+#ifndef NIB_CPU_OPS_H
+#define NIB_CPU_OPS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define NIB_PAGE_POS 32 /* positions in a KV page; kv/pool counts in the same pages */
+
+typedef struct nib_cpu_ops {
+    /* y = x * (1 / sqrt(mean(x^2) + eps)) * w. y may be x. */
+    void (*rms_norm)(const float *x, const float *w, float eps, float *y, size_t n);
+    /* y += x */
+    void (*add)(float *y, const float *x, size_t n);
+    void (*scale)(float *x, float s, size_t n);
+    /* out = act(gate) * up; out may be gate or up. silu(x) = x / (1 + exp(-x)); gelu in its tanh form. */
+    void (*silu_mul)(const float *gate, const float *up, float *out, size_t n);
+    void (*gelu_mul)(const float *gate, const float *up, float *out, size_t n);
+    /* Rotates pairs of one head by angles with cosines cs[0 … n/2-1] and sines cs[n/2 … n-1]. `halves`: pair i is
+     * (x[i], x[i + n/2]); `pairs`: (x[2i], x[2i + 1]). */
+    void (*rope_halves)(float *x, const float *cs, size_t n);
+    void (*rope_pairs)(float *x, const float *cs, size_t n);
+    void (*f16_from_f32)(const float *x, uint16_t *out, size_t n);
+    void (*f32_from_f16)(const uint16_t *x, float *out, size_t n);
+    /* s[j * 32 + i] = sum over d ascending, by fma from +0, of q[j][d] * k[d * 32 + i]: scores of one page of keys (d-major)
+     * for n_q queries. */
+    void (*page_scores)(const float *k, const float *const *q, size_t n_q, size_t head_dim, float *s);
+    /* Online softmax of one page of 32 scores: m' = max(m, s); p = exp(s - m'); *corr = exp(m - m');
+     * l' = l * corr + sum(p). Scores of masked positions are -INFINITY and give p = 0; at least one is finite. */
+    void (*page_softmax)(float *s, float *m, float *l, float *corr);
+    /* acc = acc * corr, then acc = fma(p[i], v[i * head_dim + d], acc) for positions i = first … last-1 in order. */
+    void (*page_values)(const float *v, const float *p, size_t first, size_t last, size_t head_dim, float corr,
+                        float *acc);
+} nib_cpu_ops;
+
+extern const nib_cpu_ops nib_cpu_ops_scalar;
+extern const nib_cpu_ops nib_cpu_ops_avx2;
+
+#endif
