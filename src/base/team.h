@@ -1,0 +1,23 @@
+/* base/team.h - a team of worker threads that run one function together and meet at barriers.
+ *
+ * Inside a run threads spin at a barrier (0.1-0.3 us) and fall asleep when it takes long; between runs they sleep.
+ * Spinning only pays when every thread has a CPU of its own, so it is off when there are more threads than CPUs. */
+#ifndef NIB_BASE_TEAM_H
+#define NIB_BASE_TEAM_H
+
+#include "nib.h"
+
+typedef struct nib_team nib_team;
+/* Called once on every thread; index 0 is the caller of nib_team_run. */
+typedef void (*nib_team_fn)(void *arg, int index, int n_threads);
+
+/* n_threads >= 1, the caller of run included. n_cpus: CPUs that these threads may use (nib_cpu_count). */
+nib_status nib_team_new(nib_team **out, int n_threads, int n_cpus, nib_error *err);
+void nib_team_free(nib_team *team);
+int nib_team_size(const nib_team *team);
+/* Runs fn on all threads and returns when all are done. One run at a time per team. */
+void nib_team_run(nib_team *team, nib_team_fn fn, void *arg);
+/* Inside fn: waits until every thread of the team is here. What was written before is visible after. */
+void nib_team_barrier(nib_team *team);
+
+#endif

@@ -1,0 +1,235 @@
+/* cpu/isa/avx2_ops.c - the vector operations with AVX2, FMA and F16C: bit for bit those of kern/ops_ref.c.
+ *
+ * Element-wise operations repeat the scalar sequence in eight lanes; what is left over at the end of a row goes through
+ * the same code on a padded copy. Sums keep 32 virtual lanes in four registers. */
+#include "cpu/ops.h"
+
+#if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
+
+#include "base/math.h"
+
+#include <immintrin.h>
+
+#define W 8 /* floats in a register */
+
+static inline __m256 exp8(__m256 x) {
+    const __m256 magic = _mm256_set1_ps(NIB_EXPF_MAGIC), one = _mm256_set1_ps(1.0f);
+    __m256 t = _mm256_fmadd_ps(x, _mm256_set1_ps(NIB_EXPF_LOG2E), magic), n = _mm256_sub_ps(t, magic);
+    __m256 r = _mm256_fmadd_ps(n, _mm256_set1_ps(-NIB_EXPF_LN2_HI), x);
+    r = _mm256_fmadd_ps(n, _mm256_set1_ps(-NIB_EXPF_LN2_LO), r);
+    __m256 p = _mm256_fmadd_ps(_mm256_set1_ps(NIB_EXPF_C6), r, _mm256_set1_ps(NIB_EXPF_C5));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(NIB_EXPF_C4));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(NIB_EXPF_C3));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(NIB_EXPF_C2));
+    p = _mm256_fmadd_ps(p, r, one);
+    p = _mm256_fmadd_ps(p, r, one);
+    __m256i e = _mm256_sub_epi32(_mm256_castps_si256(t), _mm256_castps_si256(magic));
+    e = _mm256_slli_epi32(_mm256_add_epi32(e, _mm256_set1_epi32(127)), 23);
+    __m256 y = _mm256_mul_ps(p, _mm256_castsi256_ps(e));
+    y = _mm256_blendv_ps(y, _mm256_setzero_ps(), _mm256_cmp_ps(x, _mm256_set1_ps(NIB_EXPF_LOWEST), _CMP_LT_OQ));
+    y = _mm256_blendv_ps(y, _mm256_set1_ps(INFINITY), _mm256_cmp_ps(x, _mm256_set1_ps(NIB_EXPF_HIGHEST), _CMP_GT_OQ));
+    return _mm256_blendv_ps(y, x, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+}
+
+/* Four registers are the 32 lanes; halving adds register 2 to 0 and 3 to 1, then 1 to 0, then inside the register. */
+static inline float tree_sum4(__m256 a, __m256 b, __m256 c, __m256 d) {
+    a = _mm256_add_ps(_mm256_add_ps(a, c), _mm256_add_ps(b, d));
+    __m128 x = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    x = _mm_add_ps(x, _mm_movehl_ps(x, x));
+    return _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)));
+}
+
+static void rms_norm(const float *x, const float *w, float eps, float *y, size_t n) {
+    __m256 s[4];
+    for (int j = 0; j < 4; j++) s[j] = _mm256_setzero_ps();
+    size_t i = 0;
+    for (; i + 32 <= n; i += 32)
+        for (size_t j = 0; j < 4; j++) {
+            __m256 v = _mm256_loadu_ps(x + i + W * j);
+            s[j] = _mm256_fmadd_ps(v, v, s[j]);
+        }
+    if (i < n) { /* lanes without an element add 0 * 0: a sum of squares is never -0, so nothing changes */
+        float rest[32] = {0};
+        for (size_t e = i; e < n; e++) rest[e - i] = x[e];
+        for (size_t j = 0; j < 4; j++) {
+            __m256 v = _mm256_loadu_ps(rest + W * j);
+            s[j] = _mm256_fmadd_ps(v, v, s[j]);
+        }
+    }
+    float f = 1.0f / sqrtf(tree_sum4(s[0], s[1], s[2], s[3]) / (float)n + eps);
+    __m256 g = _mm256_set1_ps(f);
+    for (i = 0; i + W <= n; i += W)
+        _mm256_storeu_ps(y + i, _mm256_mul_ps(_mm256_mul_ps(_mm256_loadu_ps(x + i), g), _mm256_loadu_ps(w + i)));
+    for (; i < n; i++) y[i] = x[i] * f * w[i];
+}
+
+static void add(float *y, const float *x, size_t n) {
+    size_t i = 0;
+    for (; i + W <= n; i += W) _mm256_storeu_ps(y + i, _mm256_add_ps(_mm256_loadu_ps(y + i), _mm256_loadu_ps(x + i)));
+    for (; i < n; i++) y[i] += x[i];
+}
+
+static void scale(float *x, float s, size_t n) {
+    size_t i = 0;
+    for (; i + W <= n; i += W) _mm256_storeu_ps(x + i, _mm256_mul_ps(_mm256_loadu_ps(x + i), _mm256_set1_ps(s)));
+    for (; i < n; i++) x[i] *= s;
+}
+
+static inline __m256 silu8(__m256 g, __m256 u) {
+    __m256 e = exp8(_mm256_xor_ps(g, _mm256_set1_ps(-0.0f)));
+    return _mm256_mul_ps(_mm256_div_ps(g, _mm256_add_ps(_mm256_set1_ps(1.0f), e)), u);
+}
+
+static inline __m256 gelu8(__m256 x, __m256 up) {
+    __m256 u = _mm256_fmadd_ps(_mm256_mul_ps(x, x), _mm256_set1_ps(-0.0713548162726f), _mm256_set1_ps(-1.59576912161f));
+    __m256 e = exp8(_mm256_mul_ps(x, u));
+    return _mm256_mul_ps(_mm256_div_ps(x, _mm256_add_ps(_mm256_set1_ps(1.0f), e)), up);
+}
+
+#define GATED(NAME, EIGHT)                                                                                             \
+    static void NAME(const float *gate, const float *up, float *out, size_t n) {                                       \
+        size_t i = 0;                                                                                                  \
+        for (; i + W <= n; i += W) _mm256_storeu_ps(out + i, EIGHT(_mm256_loadu_ps(gate + i), _mm256_loadu_ps(up + i))); \
+        if (i < n) {                                                                                                   \
+            float g[W] = {0}, u[W] = {0};                                                                              \
+            for (size_t e = i; e < n; e++) g[e - i] = gate[e], u[e - i] = up[e];                                       \
+            _mm256_storeu_ps(g, EIGHT(_mm256_loadu_ps(g), _mm256_loadu_ps(u)));                                        \
+            for (size_t e = i; e < n; e++) out[e] = g[e - i];                                                          \
+        }                                                                                                              \
+    }
+GATED(silu_mul, silu8)
+GATED(gelu_mul, gelu8)
+
+static void rotate(float *a, float *b, float c, float s) {
+    float x = *a, y = *b;
+    *a = fmaf(x, c, -(y * s));
+    *b = fmaf(x, s, y * c);
+}
+
+static void rope_halves(float *x, const float *cs, size_t n) {
+    size_t h = n / 2, i = 0;
+    for (; i + W <= h; i += W) {
+        __m256 a = _mm256_loadu_ps(x + i), b = _mm256_loadu_ps(x + h + i);
+        __m256 c = _mm256_loadu_ps(cs + i), s = _mm256_loadu_ps(cs + h + i);
+        _mm256_storeu_ps(x + i, _mm256_fmsub_ps(a, c, _mm256_mul_ps(b, s)));
+        _mm256_storeu_ps(x + h + i, _mm256_fmadd_ps(a, s, _mm256_mul_ps(b, c)));
+    }
+    for (; i < h; i++) rotate(&x[i], &x[i + h], cs[i], cs[i + h]);
+}
+
+static void rope_pairs(float *x, const float *cs, size_t n) {
+    size_t h = n / 2, i = 0;
+    for (; i + W <= h; i += W) { /* 16 floats: de-interleave, rotate, interleave; lanes stay in the 128-bit halves */
+        __m256 lo = _mm256_loadu_ps(x + 2 * i), hi = _mm256_loadu_ps(x + 2 * i + W);
+        __m256 u = _mm256_permute2f128_ps(lo, hi, 0x20), v = _mm256_permute2f128_ps(lo, hi, 0x31);
+        __m256 a = _mm256_shuffle_ps(u, v, 0x88), b = _mm256_shuffle_ps(u, v, 0xdd);
+        __m256 c = _mm256_loadu_ps(cs + i), s = _mm256_loadu_ps(cs + h + i);
+        __m256 p = _mm256_fmsub_ps(a, c, _mm256_mul_ps(b, s)), q = _mm256_fmadd_ps(a, s, _mm256_mul_ps(b, c));
+        u = _mm256_unpacklo_ps(p, q), v = _mm256_unpackhi_ps(p, q);
+        _mm256_storeu_ps(x + 2 * i, _mm256_permute2f128_ps(u, v, 0x20));
+        _mm256_storeu_ps(x + 2 * i + W, _mm256_permute2f128_ps(u, v, 0x31));
+    }
+    for (; i < h; i++) rotate(&x[2 * i], &x[2 * i + 1], cs[i], cs[i + h]);
+}
+
+static void f16_from_f32(const float *x, uint16_t *out, size_t n) {
+    size_t i = 0;
+    for (; i + W <= n; i += W)
+        _mm_storeu_si128((__m128i *)(out + i), _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
+    for (; i < n; i++) out[i] = nib_f16_from_f32(x[i]);
+}
+
+static void f32_from_f16(const uint16_t *x, float *out, size_t n) {
+    size_t i = 0;
+    for (; i + W <= n; i += W) _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(x + i))));
+    for (; i < n; i++) out[i] = nib_f16_to_f32(x[i]);
+}
+
+/* Bound: one 128-byte line of keys per dimension from L1, 4 FMA per query; two queries give the 8 independent chains
+ * that the latency of FMA needs. */
+static void page_scores(const float *k, const float *const *q, size_t n_q, size_t head_dim, float *s) {
+    size_t j = 0;
+    for (; j + 2 <= n_q; j += 2, s += 2 * NIB_PAGE_POS) {
+        const float *qa = q[j], *qb = q[j + 1];
+        __m256 a0 = _mm256_setzero_ps(), a1 = a0, a2 = a0, a3 = a0, b0 = a0, b1 = a0, b2 = a0, b3 = a0;
+        for (size_t d = 0; d < head_dim; d++) {
+            const float *line = k + d * NIB_PAGE_POS;
+            __m256 k0 = _mm256_loadu_ps(line), k1 = _mm256_loadu_ps(line + 8), k2 = _mm256_loadu_ps(line + 16),
+                   k3 = _mm256_loadu_ps(line + 24), x = _mm256_broadcast_ss(qa + d), y = _mm256_broadcast_ss(qb + d);
+            a0 = _mm256_fmadd_ps(x, k0, a0), a1 = _mm256_fmadd_ps(x, k1, a1);
+            a2 = _mm256_fmadd_ps(x, k2, a2), a3 = _mm256_fmadd_ps(x, k3, a3);
+            b0 = _mm256_fmadd_ps(y, k0, b0), b1 = _mm256_fmadd_ps(y, k1, b1);
+            b2 = _mm256_fmadd_ps(y, k2, b2), b3 = _mm256_fmadd_ps(y, k3, b3);
+        }
+        _mm256_storeu_ps(s, a0), _mm256_storeu_ps(s + 8, a1), _mm256_storeu_ps(s + 16, a2), _mm256_storeu_ps(s + 24, a3);
+        _mm256_storeu_ps(s + 32, b0), _mm256_storeu_ps(s + 40, b1), _mm256_storeu_ps(s + 48, b2), _mm256_storeu_ps(s + 56, b3);
+    }
+    if (j < n_q) {
+        __m256 a[4];
+        for (int e = 0; e < 4; e++) a[e] = _mm256_setzero_ps();
+        for (size_t d = 0; d < head_dim; d++)
+            for (size_t e = 0; e < 4; e++)
+                a[e] = _mm256_fmadd_ps(_mm256_broadcast_ss(q[j] + d), _mm256_loadu_ps(k + d * NIB_PAGE_POS + W * e), a[e]);
+        for (size_t e = 0; e < 4; e++) _mm256_storeu_ps(s + W * e, a[e]);
+    }
+}
+
+static void page_softmax(float *s, float *m, float *l, float *corr) {
+    __m256 v[4];
+    for (size_t e = 0; e < 4; e++) v[e] = _mm256_loadu_ps(s + W * e);
+    __m256 x = _mm256_max_ps(_mm256_max_ps(v[0], v[1]), _mm256_max_ps(v[2], v[3]));
+    __m128 y = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    y = _mm_max_ps(y, _mm_movehl_ps(y, y));
+    y = _mm_max_ss(y, _mm_movehdup_ps(y));
+    float top = _mm_cvtss_f32(y);
+    top = top > *m ? top : *m;
+    for (size_t e = 0; e < 4; e++) {
+        v[e] = exp8(_mm256_sub_ps(v[e], _mm256_set1_ps(top)));
+        _mm256_storeu_ps(s + W * e, v[e]);
+    }
+    *corr = nib_expf(*m - top);
+    *l = fmaf(*l, *corr, tree_sum4(v[0], v[1], v[2], v[3]));
+    *m = top;
+}
+
+/* 64 values at a time stay in eight registers over all positions of the page. */
+static void page_values(const float *v, const float *p, size_t first, size_t last, size_t head_dim, float corr,
+                        float *acc) {
+    size_t d = 0;
+    for (; d + 64 <= head_dim; d += 64) {
+        __m256 a[8];
+#pragma GCC unroll 8
+        for (size_t e = 0; e < 8; e++) a[e] = _mm256_mul_ps(_mm256_loadu_ps(acc + d + W * e), _mm256_set1_ps(corr));
+        for (size_t i = first; i < last; i++) {
+            __m256 w = _mm256_broadcast_ss(p + i);
+#pragma GCC unroll 8
+            for (size_t e = 0; e < 8; e++) a[e] = _mm256_fmadd_ps(w, _mm256_loadu_ps(v + i * head_dim + d + W * e), a[e]);
+        }
+#pragma GCC unroll 8
+        for (size_t e = 0; e < 8; e++) _mm256_storeu_ps(acc + d + W * e, a[e]);
+    }
+    for (; d + W <= head_dim; d += W) {
+        __m256 a = _mm256_mul_ps(_mm256_loadu_ps(acc + d), _mm256_set1_ps(corr));
+        for (size_t i = first; i < last; i++)
+            a = _mm256_fmadd_ps(_mm256_broadcast_ss(p + i), _mm256_loadu_ps(v + i * head_dim + d), a);
+        _mm256_storeu_ps(acc + d, a);
+    }
+    for (; d < head_dim; d++) {
+        float a = acc[d] * corr;
+        for (size_t i = first; i < last; i++) a = fmaf(p[i], v[i * head_dim + d], a);
+        acc[d] = a;
+    }
+}
+
+const nib_cpu_ops nib_cpu_ops_avx2 = {
+    .rms_norm = rms_norm,         .add = add,
+    .scale = scale,               .silu_mul = silu_mul,
+    .gelu_mul = gelu_mul,         .rope_halves = rope_halves,
+    .rope_pairs = rope_pairs,     .f16_from_f32 = f16_from_f32,
+    .f32_from_f16 = f32_from_f16, .page_scores = page_scores,
+    .page_softmax = page_softmax, .page_values = page_values,
+};
+
+#else
+typedef int nib_cpu_avx2_ops_unavailable; /* a translation unit may not be empty */
+#endif

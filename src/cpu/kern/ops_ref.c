@@ -1,0 +1,95 @@
+/* cpu/kern/ops_ref.c - the scalar vector operations: these define the bits that every level must give. */
+#include "cpu/ops.h"
+
+#include "base/math.h"
+
+#define LANES 32
+
+/* The one tree of all sums. */
+static float tree_sum(float *lane) {
+    for (int half = LANES / 2; half >= 1; half /= 2)
+        for (int j = 0; j < half; j++) lane[j] += lane[j + half];
+    return lane[0];
+}
+
+static void rms_norm(const float *x, const float *w, float eps, float *y, size_t n) {
+    float lane[LANES] = {0};
+    for (size_t i = 0; i < n; i++) lane[i % LANES] = fmaf(x[i], x[i], lane[i % LANES]);
+    float s = 1.0f / sqrtf(tree_sum(lane) / (float)n + eps);
+    for (size_t i = 0; i < n; i++) y[i] = x[i] * s * w[i];
+}
+
+static void add(float *y, const float *x, size_t n) {
+    for (size_t i = 0; i < n; i++) y[i] += x[i];
+}
+
+static void scale(float *x, float s, size_t n) {
+    for (size_t i = 0; i < n; i++) x[i] *= s;
+}
+
+static void silu_mul(const float *gate, const float *up, float *out, size_t n) {
+    for (size_t i = 0; i < n; i++) out[i] = gate[i] / (1.0f + nib_expf(-gate[i])) * up[i];
+}
+
+/* 0.5 x (1 + tanh(u)) with u = sqrt(2/pi) (x + 0.044715 x^3), written as x / (1 + exp(-2u)). */
+static void gelu_mul(const float *gate, const float *up, float *out, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        float x = gate[i], u = x * fmaf(x * x, -0.0713548162726f, -1.59576912161f);
+        out[i] = x / (1.0f + nib_expf(u)) * up[i];
+    }
+}
+
+static void rotate(float *a, float *b, float c, float s) {
+    float x = *a, y = *b;
+    *a = fmaf(x, c, -(y * s));
+    *b = fmaf(x, s, y * c);
+}
+
+static void rope_halves(float *x, const float *cs, size_t n) {
+    for (size_t i = 0; i < n / 2; i++) rotate(&x[i], &x[i + n / 2], cs[i], cs[i + n / 2]);
+}
+
+static void rope_pairs(float *x, const float *cs, size_t n) {
+    for (size_t i = 0; i < n / 2; i++) rotate(&x[2 * i], &x[2 * i + 1], cs[i], cs[i + n / 2]);
+}
+
+static void f16_from_f32(const float *x, uint16_t *out, size_t n) {
+    for (size_t i = 0; i < n; i++) out[i] = nib_f16_from_f32(x[i]);
+}
+
+static void f32_from_f16(const uint16_t *x, float *out, size_t n) {
+    for (size_t i = 0; i < n; i++) out[i] = nib_f16_to_f32(x[i]);
+}
+
+static void page_scores(const float *k, const float *const *q, size_t n_q, size_t head_dim, float *s) {
+    for (size_t j = 0; j < n_q; j++, s += NIB_PAGE_POS) {
+        for (size_t i = 0; i < NIB_PAGE_POS; i++) s[i] = 0.0f;
+        for (size_t d = 0; d < head_dim; d++)
+            for (size_t i = 0; i < NIB_PAGE_POS; i++) s[i] = fmaf(q[j][d], k[d * NIB_PAGE_POS + i], s[i]);
+    }
+}
+
+static void page_softmax(float *s, float *m, float *l, float *corr) {
+    float top = *m, lane[LANES];
+    for (int i = 0; i < NIB_PAGE_POS; i++) top = s[i] > top ? s[i] : top;
+    for (int i = 0; i < NIB_PAGE_POS; i++) lane[i] = s[i] = nib_expf(s[i] - top);
+    *corr = nib_expf(*m - top);
+    *l = fmaf(*l, *corr, tree_sum(lane));
+    *m = top;
+}
+
+static void page_values(const float *v, const float *p, size_t first, size_t last, size_t head_dim, float corr,
+                        float *acc) {
+    for (size_t d = 0; d < head_dim; d++) acc[d] *= corr;
+    for (size_t i = first; i < last; i++)
+        for (size_t d = 0; d < head_dim; d++) acc[d] = fmaf(p[i], v[i * head_dim + d], acc[d]);
+}
+
+const nib_cpu_ops nib_cpu_ops_scalar = {
+    .rms_norm = rms_norm,         .add = add,
+    .scale = scale,               .silu_mul = silu_mul,
+    .gelu_mul = gelu_mul,         .rope_halves = rope_halves,
+    .rope_pairs = rope_pairs,     .f16_from_f32 = f16_from_f32,
+    .f32_from_f16 = f32_from_f16, .page_scores = page_scores,
+    .page_softmax = page_softmax, .page_values = page_values,
+};
