@@ -1,8 +1,14 @@
 /* cpu/act.h - activations as the matrix kernels read them: panels of NP tokens, quantised per 32 and per 256 values.
  *
- * Floats of n tokens in, panels out: 64 values of one token are one 64-byte line, [k/64][NP][64]; scales and half sums
- * stand beside them. The form does not depend on the instruction set. Quantising: amax / 127 by IEEE division, codes
- * rounded to nearest even and clamped to +-127. Called by cpu/op_quant, split over threads by tokens. */
+ * Floats of n tokens in, panels out: 64 values of one token are one 64-byte line, [k/64][NP][64]; scales and sums of
+ * codes stand beside them. The form does not depend on the instruction set.
+ *
+ * Quantising a block: d = amax / 127 (IEEE division), code = x * (1 / d) rounded to nearest even. The error of the two
+ * roundings is below 2^-22 of 127, so that no code exceeds +-127. When d would be subnormal (amax below 1.5e-36, or zero)
+ * the block counts as zeros with d = 0. When a value is infinite or NaN, d is NaN and the codes are zero: every product
+ * with that block is NaN, so a broken activation stays visible in the logits.
+ *
+ * Called by cpu/op_quant, split over threads by tokens. */
 #ifndef NIB_CPU_ACT_H
 #define NIB_CPU_ACT_H
 
@@ -14,26 +20,68 @@ enum { /* what a consumer reads; a buffer may hold several */
     NIB_ACT_Q256 = 4, /* int8 with a scale per 256: types of 256 weights a block */
 };
 
-/* Memory for up to n_tok tokens of n_cols values in these forms. */
-size_t nib_cpu_act_bytes(uint32_t n_tok, uint32_t n_cols, unsigned forms);
+#define NIB_ACT_PANEL 16 /* tokens of a panel, unless there is only one token in all */
 
 typedef struct nib_cpu_act nib_cpu_act; /* the struct is below: kernels read it, others only pass it on */
+
+/* Memory for up to n_tok tokens of n_cols values in these forms; SIZE_MAX when that is beyond any machine. */
+size_t nib_cpu_act_bytes(uint32_t n_tok, uint32_t n_cols, unsigned forms);
 
 /* Lays the forms of n_tok tokens out in `memory` (64-byte aligned, nib_cpu_act_bytes) for the rows x + t * stride.
  * The floats are not copied: NIB_ACT_F32 reads them in place. Touches no data; every thread may do it for itself. */
 void nib_cpu_act_bind(nib_cpu_act *act, void *memory, const float *x, size_t stride, uint32_t n_tok, uint32_t n_cols,
                       unsigned forms);
-/* Fills the forms of tokens t0 … t1-1. Different tokens may be filled by different threads. Unused tokens of the last
- * panel are zeroed by the call that fills its last used token. */
+/* Fills the forms of tokens t0 … t1-1. Different tokens may be filled by different threads. The call that fills the
+ * last token also zeroes the up to three after it that kernels of four tokens may read. */
 void nib_cpu_act_quantize(const nib_cpu_isa *isa, const nib_cpu_act *act, uint32_t t0, uint32_t t1);
+
+/* ---- for kernels */
+
+/* Side arrays are [panel][columns / step][NP], the step standing behind the name. A *start* array holds -N times sums of
+ * codes: a kernel whose weights are stored with an offset of N starts its integer sum from there. *Half* sums come in
+ * pairs (int16): codes k with k % 4 < 2, then the others, as the two int16 sums of a 32-bit lane see them. */
+typedef struct nib_cpu_act_q32 {
+    int8_t *q;        /* 64: [n_pad / 64][NP][64] codes */
+    float *d;         /* 32: scales */
+    float *sum;       /* 32: sums, exact */
+    int32_t *start8;  /* 32 */
+    int32_t *start16; /* 32 */
+    int32_t *start128; /* 32 */
+    int16_t *half16;  /* 32: pairs, start values of 16 */
+    uint32_t n_pad;   /* n_cols rounded up to 64 */
+} nib_cpu_act_q32;
+
+typedef struct nib_cpu_act_q256 {
+    int8_t *q;        /* 64 */
+    float *d;         /* 256 */
+    int16_t *sum16;   /* 32: pairs, the sums of two 16 columns */
+    int16_t *sum32;   /* 64: pairs, the sums of two 32 columns */
+    int32_t *start8;  /* 32 */
+    int32_t *start16; /* 16 */
+    int32_t *start32; /* 8 */
+    int16_t *half32;  /* 16: pairs, start values of 32 */
+    uint32_t n_pad;   /* n_cols rounded up to 256 */
+} nib_cpu_act_q256;
 
 struct nib_cpu_act {
     const float *x; /* the source rows */
     size_t stride;
-    uint32_t n_tok, n_cols, n_pad; /* n_pad: n_cols rounded up to 64 (Q32) or 256 (Q256) */
-    uint32_t np;                   /* tokens in a panel: 1 when n_tok is 1, else 8 or 16 */
+    uint32_t n_tok, n_cols;
+    uint32_t np; /* NP: 1 when n_tok is 1, else NIB_ACT_PANEL */
     unsigned forms;
-    /* more fields: see matrix.h's kernels */
+    nib_cpu_act_q32 q32;
+    nib_cpu_act_q256 q256;
 };
+
+/* Index of the first element of token t in an array with n steps a row and `width` elements a step: the next step is
+ * np * width elements on. */
+static inline size_t nib_cpu_act_at(const nib_cpu_act *act, uint32_t t, size_t n, size_t width) {
+    return ((size_t)(t / act->np) * n * act->np + t % act->np) * width;
+}
+
+/* One row as it is quantised: codes and scales, from which the side arrays follow. The scalar functions define the bits
+ * that other levels must give. */
+void nib_cpu_act_q32_ref(const nib_cpu_act *act, uint32_t t);
+void nib_cpu_act_q256_ref(const nib_cpu_act *act, uint32_t t);
 
 #endif

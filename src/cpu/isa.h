@@ -11,7 +11,7 @@ typedef struct nib_cpu_isa {
     const char *name;              /* "scalar", "avx2", … */
     bool (*usable)(void);          /* CPU and operating system can run it */
     const struct nib_cpu_ops *ops; /* vector operations: cpu/ops.h */
-    const struct nib_cpu_mm *mm;   /* matrix kernels, indexed by nib_quant_id: cpu/matrix.h */
+    const struct nib_cpu_mm *mm;   /* quantisation and matrix kernels: cpu/kern/mm.h */
 } nib_cpu_isa;
 
 /* The level of that name; NULL name: the best usable one. NIB_E_ARG lists what there is; NIB_E_UNSUPPORTED when this

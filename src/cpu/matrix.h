@@ -1,8 +1,8 @@
 /* cpu/matrix.h - a weight matrix in its packed form, and its product with activations.
  *
- * Packed form R16: 16 rows interleaved in chunks of 4 columns, so that one 64-byte line holds 4 columns of 16 rows (one
- * AVX-512 register, two AVX2 halves, four NEON registers, one row of an AMX tile). Rows beyond the last and columns
- * beyond n_cols are padded with zeros. A *group* is 16 rows; threads and chunks are made of whole groups.
+ * Packed form R16 (cpu/pack.h): 16 rows interleaved in chunks of 4 columns, so that one 64-byte line holds 4 columns of
+ * 16 rows (one AVX-512 register, two AVX2 halves, four NEON registers, one row of an AMX tile). Rows beyond the last
+ * and columns beyond n_cols are padded with zeros. A *group* is 16 rows; threads and chunks are made of whole groups.
  *
  * Every output is one sequential accumulation along the columns, whatever the number of tokens, threads or the level
  * (docs/ARCHITECTURE.md, numerics). */
@@ -10,12 +10,11 @@
 #define NIB_CPU_MATRIX_H
 
 #include "cpu/act.h"
-#include "quant/type.h"
-
-#define NIB_GROUP_ROWS 16
+#include "cpu/pack.h"
 
 typedef struct nib_cpu_matrix {
     const nib_quant_type *type;
+    const nib_cpu_pack_form *form;
     uint32_t n_rows, n_cols;
     uint32_t n_groups;    /* n_rows / 16, rounded up */
     size_t group_bytes;   /* a multiple of 64 */

@@ -1,0 +1,91 @@
+/* cpu/isa.c - the levels of this build, best first, and whether the machine can run them.
+ *
+ * A level counts only when the processor has its instructions and the operating system saves the registers (XCR0). */
+#include "cpu/isa.h"
+
+#include "base/status.h"
+#include "cpu/kern/mm.h"
+#include "cpu/ops.h"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+/* Bits of XCR0: state that the operating system saves; 0 when it does not say. */
+static unsigned saved_state(void) {
+    unsigned a, b, c, d, lo, hi;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return 0;
+    __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
+    return lo;
+}
+
+enum { STATE_AVX = 0x06 };
+
+static bool usable_avx2(void) {
+    unsigned a, b, c, d;
+    if ((saved_state() & STATE_AVX) != STATE_AVX) return false;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_FMA) || !(c & bit_F16C)) return false;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_AVX2);
+}
+#endif
+
+static bool usable_always(void) {
+    return true;
+}
+
+/* X(name, usable, ops, mm), best first. */
+#if defined(__x86_64__)
+#define LEVELS_X86(X) X(avx2, usable_avx2, nib_cpu_ops_avx2, nib_cpu_mm_scalar)
+#else
+#define LEVELS_X86(X)
+#endif
+#define LEVELS(X) LEVELS_X86(X) X(scalar, usable_always, nib_cpu_ops_scalar, nib_cpu_mm_scalar)
+
+#define LEVEL(name, usable, ops, mm) {#name, usable, &ops, &mm},
+#define NAME(name, usable, ops, mm) #name,
+static const nib_cpu_isa levels[] = {LEVELS(LEVEL)};
+static const char *const names[] = {LEVELS(NAME) NULL};
+enum { N_LEVELS = sizeof levels / sizeof levels[0] };
+
+static const nib_cpu_isa *by_name(const char *name) {
+    for (size_t i = 0; i < N_LEVELS; i++)
+        if (strcmp(levels[i].name, name) == 0) return &levels[i];
+    return NULL;
+}
+
+nib_status nib_cpu_isa_find(const nib_cpu_isa **out, const char *name, nib_error *err) {
+    *out = NULL;
+    if (!name) {
+        size_t i = 0;
+        while (!levels[i].usable()) i++;
+        *out = &levels[i];
+        return NIB_OK;
+    }
+    const nib_cpu_isa *isa = by_name(name);
+    if (!isa) {
+        char list[128] = "";
+        for (size_t i = 0; i < N_LEVELS; i++) {
+            if (i) strcat(list, ", ");
+            strcat(list, levels[i].name);
+        }
+        return nib_fail(err, NIB_E_ARG, "no instruction set level '%s' in this build: it has %s", name, list);
+    }
+    if (!isa->usable())
+        return nib_fail(err, NIB_E_UNSUPPORTED, "this machine cannot run the instruction set level '%s'", name);
+    *out = isa;
+    return NIB_OK;
+}
+
+const nib_cpu_isa *nib_cpu_isa_scalar(void) {
+    return &levels[N_LEVELS - 1];
+}
+
+const char *const *nib_isa_names(void) {
+    return names;
+}
+
+bool nib_isa_usable(const char *isa) {
+    const nib_cpu_isa *level = isa ? by_name(isa) : NULL;
+    return level && level->usable();
+}

@@ -1,0 +1,28 @@
+/* cpu/kern/mm.h - the table of matrix kernels of a level.
+ *
+ * One kernel call multiplies a group of 16 packed rows by up to max_tok tokens over all columns and leaves a tile of
+ * sums; cpu/matrix.c does the loops around it. */
+#ifndef NIB_CPU_KERN_MM_H
+#define NIB_CPU_KERN_MM_H
+
+#include "cpu/act.h"
+#include "quant/type.h"
+
+typedef struct nib_cpu_mm_kernel {
+    uint32_t max_tok; /* divides NIB_ACT_PANEL */
+    /* tile[16 * c + r] = row r times token t0 + c, for c < n (more may be written, up to max_tok). t0 is a multiple of
+     * max_tok; w is 64-byte aligned, the tile too. */
+    void (*mul)(const void *w, const nib_cpu_act *act, uint32_t t0, uint32_t n, float *tile);
+} nib_cpu_mm_kernel;
+
+typedef struct nib_cpu_mm {
+    /* Fill the form of token t; may be a token behind the last when act->n_cols is 0 (all zeros). */
+    void (*quantize32)(const nib_cpu_act *act, uint32_t t);
+    void (*quantize256)(const nib_cpu_act *act, uint32_t t);
+    const nib_cpu_mm_kernel *kernel[NIB_QUANT_COUNT];
+} nib_cpu_mm;
+
+extern const nib_cpu_mm nib_cpu_mm_scalar;
+extern const nib_cpu_mm nib_cpu_mm_avx2;
+
+#endif
