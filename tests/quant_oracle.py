@@ -66,7 +66,8 @@ def compare(program, n, seed):
             ok = bool(same.all())
             if not ok:
                 i = int(np.argmin(same))
-                print(f"{name}: weight {i}: {got[i]!r}, expected {want[i]!r}; block {blocks[i // sizes(name)[0]].tobytes().hex()}")
+                block = blocks[i // sizes(name)[0]].tobytes().hex()
+                print(f"{name}: weight {i}: {got[i]!r}, expected {want[i]!r}; block {block}")
         bad += not ok
         print(f"{'ok  ' if ok else 'FAIL'} {name}: {want.size} weights, {int(np.isnan(want).sum())} NaN")
     return 1 if bad else 0
@@ -89,7 +90,8 @@ def vectors():
     for name in F16_FIELDS:
         size = sizes(name)[1]
         n = 64
-        b = np.frombuffer(splitmix_bytes(int(gguf.GGMLQuantizationType[name]), n * size), np.uint8).reshape(n, size).copy()
+        seed = int(gguf.GGMLQuantizationType[name])
+        b = np.frombuffer(splitmix_bytes(seed, n * size), np.uint8).reshape(n, size).copy()
         for field in F16_FIELDS[name]:
             b[:, field + 1] &= 0xbf
         if name in ("F32", "BF16"):

@@ -44,8 +44,9 @@ static const struct fields {
     const char *type;
     uint32_t n, at;
 } fields[] = {
-    {"F16", 1, 0},  {"Q4_0", 1, 0},   {"Q4_1", 2, 0}, {"Q5_0", 1, 0}, {"Q5_1", 2, 0},   {"Q8_0", 1, 0},   {"Q2_K", 2, 80},
-    {"Q3_K", 1, 108}, {"Q4_K", 2, 0}, {"Q5_K", 2, 0}, {"Q6_K", 1, 208}, {"IQ4_NL", 1, 0}, {"IQ4_XS", 1, 0},
+    {"F16", 1, 0},  {"Q4_0", 1, 0},  {"Q4_1", 2, 0},   {"Q5_0", 1, 0}, {"Q5_1", 2, 0}, {"Q8_0", 1, 0},
+    {"Q2_K", 2, 80}, {"Q3_K", 1, 108}, {"Q4_K", 2, 0}, {"Q5_K", 2, 0}, {"Q6_K", 1, 208}, {"IQ4_NL", 1, 0},
+    {"IQ4_XS", 1, 0},
 };
 
 static struct fields fields_of(const nib_quant_type *t) {
@@ -133,7 +134,8 @@ static bool all_finite(const float *w, size_t n) {
 /* is_finite says what a look at every weight would say, in whichever block and field the bad number is. */
 static void finite_means_finite(void **state) {
     (void)state;
-    static const uint16_t bad[] = {0x7c00, 0xfc00, 0x7e00, 0xfe00, 0x7c01, 0xffff}, good[] = {0, 0x8000, 1, 0x7bff, 0xfbff};
+    static const uint16_t bad[] = {0x7c00, 0xfc00, 0x7e00, 0xfe00, 0x7c01, 0xffff};
+    static const uint16_t good[] = {0, 0x8000, 1, 0x7bff, 0xfbff};
     static uint8_t blocks[MAX_BYTES];
     static float out[MAX_WEIGHTS];
     for (int id = 0; id < NIB_QUANT_COUNT; id++) {

@@ -58,6 +58,19 @@ nib_status nib_fail_nomem(nib_error *err, uint64_t n_bytes, const char *what) {
     return nib_fail(err, NIB_E_NOMEM, "out of memory: %llu bytes for %s", (unsigned long long)n_bytes, what);
 }
 
+nib_status nib_fail_errno(nib_error *err, int error, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fail_v(err, NIB_E_IO, NIB_NO_OFFSET, format, args);
+    va_end(args);
+    if (!err) return NIB_E_IO;
+    char text[80];
+    if (strerror_r(error, text, sizeof text) != 0) snprintf(text, sizeof text, "error %d", error);
+    size_t n = strlen(err->message);
+    snprintf(err->message + n, sizeof err->message - n, ": %s", text);
+    return NIB_E_IO;
+}
+
 void nib_error_prefix(nib_error *err, const char *format, ...) {
     if (!err) return;
     char old[sizeof err->message], prefix[200];

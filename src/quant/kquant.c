@@ -1,6 +1,6 @@
 /* quant/kquant.c - Q2_K to Q6_K: super-blocks to floats. Layouts: kquant.h.
  *
- * Products of a float16 and two small integers are exact in float32, so only the last subtraction of a minimum rounds. */
+ * Products of a float16 and two small integers are exact in float32: only the subtraction of a minimum rounds. */
 #include "quant/kquant.h"
 
 #include "quant/internal.h"

@@ -1,6 +1,6 @@
 /* quant/kquant.h - Q2_K to Q6_K: super-blocks of 256 weights with a float16 scale over small integer scales.
  *
- * Groups of 16 (Q2_K, Q3_K, Q6_K) or 32 weights (Q4_K, Q5_K) have an integer scale each. Codes are stored in planes: one
+ * Groups of 16 (Q2_K, Q3_K, Q6_K) or 32 weights (Q4_K, Q5_K) have an integer scale each. Codes are stored in planes: a
  * byte holds bits of weights that stand 32 (or 64) apart, so that a vector of bytes gives consecutive weights. */
 #ifndef NIB_QUANT_KQUANT_H
 #define NIB_QUANT_KQUANT_H

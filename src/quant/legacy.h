@@ -1,7 +1,7 @@
 /* quant/legacy.h - Q4_0, Q4_1, Q5_0, Q5_1, Q8_0: 32 weights a block, one float16 scale d, in some a minimum m.
  *
- * In every type of 4 or 5 bits, byte j of qs holds the low four bits of weights j (low nibble) and j + 16 (high nibble),
- * and bit i of qh, read as a little-endian 32-bit number, is the fifth bit of weight i. */
+ * In every type of 4 or 5 bits, byte j of qs holds the low four bits of weights j (low nibble) and j + 16 (high
+ * nibble), and bit i of qh, read as a little-endian 32-bit number, is the fifth bit of weight i. */
 #ifndef NIB_QUANT_LEGACY_H
 #define NIB_QUANT_LEGACY_H
 

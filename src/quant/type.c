@@ -1,4 +1,4 @@
-/* quant/type.c - the table of tensor types, made from types.def: ids and names in, rows out. Nothing here is mutable. */
+/* quant/type.c - the table of tensor types, made from types.def: ids and names in, rows out. */
 #include "quant/type.h"
 
 #include "quant/internal.h"

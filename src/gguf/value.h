@@ -1,0 +1,22 @@
+/* gguf/value.h - metadata values: sizes of their types, bytes to numbers. Public part: nib.h. */
+#ifndef NIB_GGUF_VALUE_H
+#define NIB_GGUF_VALUE_H
+
+#include "nib.h"
+
+#define NIB_GGUF_N_TYPES 13
+
+/* Bytes of one value of a type; 0 for strings, arrays and numbers that are no type. */
+size_t nib_gguf_value_size(uint32_t type);
+
+/* The number or bool at p, of a type whose size is not 0, into value->type and value->as. */
+void nib_gguf_value_load(nib_gguf_value *value, nib_gguf_type type, const void *p);
+
+/* A whole number >= 0 of any integer type; false for anything else. */
+bool nib_gguf_value_u64(const nib_gguf_value *value, uint64_t *out);
+
+/* Little-endian integers at any address. */
+uint32_t nib_gguf_value_le32(const void *p);
+uint64_t nib_gguf_value_le64(const void *p);
+
+#endif
