@@ -32,14 +32,6 @@ static uint64_t little_endian(const uint8_t *p, size_t n) {
     return v;
 }
 
-uint32_t nib_gguf_value_le32(const void *p) {
-    return (uint32_t)little_endian(p, 4);
-}
-
-uint64_t nib_gguf_value_le64(const void *p) {
-    return little_endian(p, 8);
-}
-
 void nib_gguf_value_load(nib_gguf_value *value, nib_gguf_type type, const void *p) {
     size_t size = nib_gguf_value_size(type);
     uint64_t u = little_endian(p, size);

@@ -15,8 +15,14 @@ void nib_gguf_value_load(nib_gguf_value *value, nib_gguf_type type, const void *
 /* A whole number >= 0 of any integer type; false for anything else. */
 bool nib_gguf_value_u64(const nib_gguf_value *value, uint64_t *out);
 
-/* Little-endian integers at any address. */
-uint32_t nib_gguf_value_le32(const void *p);
-uint64_t nib_gguf_value_le64(const void *p);
+/* Little-endian integers at any address; the compiler makes one load of each. */
+static inline uint32_t nib_gguf_value_le32(const void *p) {
+    const uint8_t *b = p;
+    return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+}
+
+static inline uint64_t nib_gguf_value_le64(const void *p) {
+    return nib_gguf_value_le32(p) | (uint64_t)nib_gguf_value_le32((const uint8_t *)p + 4) << 32;
+}
 
 #endif
