@@ -1,12 +1,20 @@
 # tests/oracle/forward.py - a float forward pass of the decoder architectures in numpy: GGUF file + ids -> logits.
 # The truth that tests compare nib with. Written from the published descriptions of the models, one obvious line after
 # another, without a cache: every call computes all positions. Weights are dequantised by the gguf package.
+# With contract=True it also rounds what nib rounds (docs/ARCHITECTURE.md, numerics): activations to 8 bits before a
+# product with a quantised weight, keys and values to float16. The engine must then agree far more closely.
 # Used by tests/run_oracle.py; by hand: forward.py MODEL.gguf ID ID ... prints the ten best next ids.
 import math
 import sys
 
 import gguf
 import numpy as np
+
+
+Q = gguf.GGMLQuantizationType
+# How many activations share a scale before a product with a weight of this type; absent: not rounded.
+ACTIVATION_BLOCK = {**dict.fromkeys((Q.Q4_0, Q.Q4_1, Q.Q5_0, Q.Q5_1, Q.Q8_0, Q.IQ4_NL, Q.MXFP4), 32),
+                    **dict.fromkeys((Q.Q2_K, Q.Q3_K, Q.Q4_K, Q.Q5_K, Q.Q6_K, Q.IQ4_XS), 256)}
 
 
 class Config:
@@ -36,7 +44,7 @@ class Config:
         self.factor = get("rope.scaling.factor", get("rope.scale_linear", 1.0)) or 1.0
         self.n_ctx_orig = get("rope.scaling.original_context_length", get("context_length"))
         self.yarn = {"ext": get("rope.scaling.yarn_ext_factor", 1.0),
-                     "attn": get("rope.scaling.yarn_attn_factor", get("rope.scaling.attn_factor", 1.0)),
+                     "attn": get("rope.scaling.yarn_attn_factor", 1.0) * get("rope.scaling.attn_factor", 1.0),
                      "fast": get("rope.scaling.yarn_beta_fast", 32.0),
                      "slow": get("rope.scaling.yarn_beta_slow", 1.0)}
         self.is_gemma = self.arch == "gemma3"
@@ -47,6 +55,14 @@ class Config:
     def is_local(self, layer):
         """Gemma 3: five layers with a sliding window, then one that sees everything."""
         return self.window > 0 and (layer + 1) % 6 != 0
+
+
+def round_activations(x, block):
+    """Each block of a row becomes 8-bit codes times one scale."""
+    blocks = x.astype(np.float32).reshape(len(x), -1, block)
+    scale = np.abs(blocks).max(axis=-1, keepdims=True) / np.float32(127)
+    inverse = np.divide(np.float32(1), scale, out=np.zeros_like(scale), where=scale > 0)
+    return (np.rint(blocks * inverse) * scale).reshape(x.shape).astype(x.dtype)
 
 
 def rms_norm(x, weight, eps):
@@ -112,15 +128,20 @@ def rope(x, angles, magnitude, is_interleaved):
 
 
 class Model:
-    def __init__(self, path, dtype=np.float32):
+    def __init__(self, path, weights_path=None):
+        """weights_path: take the weights from this file instead (float32, so that they need not be unpacked again)."""
         reader = gguf.GGUFReader(path)
         self.config = Config(reader)
-        self.dtype = dtype
-        self.weights = {t.name: gguf.quants.dequantize(t.data, t.tensor_type).astype(dtype) for t in reader.tensors}
-        self.head = self.weights.get("output.weight", self.weights["token_embd.weight"])
+        self.block = {t.name: ACTIVATION_BLOCK.get(t.tensor_type) for t in reader.tensors}
+        tensors = gguf.GGUFReader(weights_path).tensors if weights_path else reader.tensors
+        self.weights = {t.name: gguf.quants.dequantize(t.data, t.tensor_type) for t in tensors}
+        self.contract = False
 
     def linear(self, x, name):
-        y = x @ self.weights[name + ".weight"].T
+        weight = name + ".weight"
+        if self.contract and self.block[weight]:
+            x = round_activations(x, self.block[weight])
+        y = x @ self.weights[weight].T
         bias = self.weights.get(name + ".bias")
         return y if bias is None else y + bias
 
@@ -136,6 +157,8 @@ class Model:
             q, k = self.norm(q, blk + "attn_q_norm"), self.norm(k, blk + "attn_k_norm")
         angles, magnitude = rope_angles(c, layer, n, self.weights.get("rope_freqs.weight"))
         q, k = (rope(t, angles, magnitude, c.is_interleaved) for t in (q, k))
+        if self.contract:
+            k, v = (t.astype(np.float16).astype(x.dtype) for t in (k, v))
 
         distance = np.arange(n)[:, None] - np.arange(n)[None, :]  # query position - key position
         hidden = distance < 0
@@ -154,8 +177,9 @@ class Model:
         activation = gelu_tanh if self.config.is_gemma else silu
         return self.linear(activation(self.linear(x, blk + "ffn_gate")) * self.linear(x, blk + "ffn_up"), blk + "ffn_down")
 
-    def logits(self, ids):
+    def logits(self, ids, contract=False):
         """(n, n_vocab): row i holds the logits of the token after ids[i]."""
+        self.contract = contract
         x = self.weights["token_embd.weight"][np.asarray(ids)]
         if self.config.is_gemma:
             x = x * x.dtype.type(math.sqrt(self.config.n_embd))
@@ -165,10 +189,10 @@ class Model:
             x = x + (self.norm(y, blk + "post_attention_norm") if self.config.is_gemma else y)
             y = self.feed_forward(self.norm(x, blk + "ffn_norm"), layer)
             x = x + (self.norm(y, blk + "post_ffw_norm") if self.config.is_gemma else y)
-        return self.norm(x, "output_norm") @ self.head.T
+        return self.linear(self.norm(x, "output_norm"), "output" if "output.weight" in self.weights else "token_embd")
 
-    def logprobs(self, ids):
-        return log_softmax(self.logits(ids).astype(np.float64))
+    def logprobs(self, ids, contract=False):
+        return log_softmax(self.logits(ids, contract).astype(np.float64))
 
 
 def main():
