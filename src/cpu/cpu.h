@@ -1,0 +1,46 @@
+/* cpu/cpu.h - the CPU backend: prepare a plan once, run it for every batch.
+ *
+ * Owns activation buffers, logits, KV memory and the worker team. A run is one call of the team; steps meet at barriers,
+ * except by-row steps in succession, where every thread keeps its rows. Weights stay the model's. */
+#ifndef NIB_CPU_CPU_H
+#define NIB_CPU_CPU_H
+
+#include "cpu/isa.h"
+#include "cpu/matrix.h"
+#include "plan/batch.h"
+#include "plan/plan.h"
+
+/* A weight as it lies in memory; which member is used depends on the plan's nib_plan_weight_kind. */
+typedef struct nib_cpu_weight {
+    nib_cpu_matrix matrix;
+    const float *vector;
+    const nib_gguf *file;          /* NIB_WEIGHT_ROWS: rows are read when they are needed */
+    const nib_gguf_tensor *tensor;
+} nib_cpu_weight;
+
+typedef struct nib_cpu_config {
+    const nib_cpu_isa *isa;
+    const nib_cpu_weight *weights; /* as many as the plan has */
+    int n_threads;
+    uint32_t n_tok, n_logits, n_pages; /* most tokens of a run, rows of logits, pages of KV cache */
+    const char *k_type, *v_type;
+    bool profile;
+    bool (*abort)(void *user);
+    void *user;
+} nib_cpu_config;
+
+typedef struct nib_cpu nib_cpu;
+
+/* plan and weights must outlive it. */
+nib_status nib_cpu_new(nib_cpu **out, const nib_plan *plan, const nib_cpu_config *config, nib_error *err);
+void nib_cpu_free(nib_cpu *cpu);
+/* Runs all steps. Allocates nothing. */
+nib_status nib_cpu_run(nib_cpu *cpu, const nib_plan_batch *batch, nib_error *err);
+float *nib_cpu_logits(const nib_cpu *cpu, uint32_t row);
+void nib_cpu_copy_page(nib_cpu *cpu, uint32_t from, uint32_t to);
+/* Milliseconds of each step since the last reset, as thread 0 saw them; NULL without config.profile. */
+double *nib_cpu_step_ms(const nib_cpu *cpu);
+uint64_t nib_cpu_kv_total_bytes(const nib_cpu *cpu);
+uint64_t nib_cpu_buffer_bytes(const nib_cpu *cpu);
+
+#endif

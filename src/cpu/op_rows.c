@@ -1,0 +1,135 @@
+/* cpu/op_rows.c - steps that compute each row of the batch from that row alone: embed, angles, norms, quantise, rope,
+ * store in the cache, gate. Every thread keeps its rows from step to step. */
+#include "cpu/internal.h"
+
+#include "base/math.h"
+#include "base/status.h"
+
+#include <string.h>
+
+static void quantize_rows(nib_cpu *cpu, const nib_plan_step *s, uint32_t first, uint32_t last) {
+    if (s->act >= 0 && last > first) nib_cpu_act_quantize(cpu->isa, &cpu->acts[s->act], first, last);
+}
+
+/* An embedding row that is not held in memory comes from the file; it is small and in the page cache. */
+static nib_status read_row(const nib_cpu_weight *w, const nib_plan_weight *pw, uint32_t row, unsigned char *scratch,
+                           float *out, nib_error *err) {
+    size_t n = (size_t)pw->n_in / pw->type->block_size * pw->type->block_bytes;
+    NIB_TRY(nib_gguf_read(w->file, w->tensor, row * n, n, scratch, err));
+    pw->type->dequantize(scratch, out, pw->n_in);
+    return NIB_OK;
+}
+
+void nib_cpu_op_embed(nib_cpu *cpu, const nib_plan_step *s, int index) {
+    uint32_t first, last;
+    nib_cpu_my_rows(cpu, s, index, &first, &last);
+    const nib_cpu_weight *w = &cpu->weights[s->weight];
+    const nib_plan_weight *pw = &cpu->plan->weights[s->weight];
+    for (uint32_t t = first; t < last; t++) {
+        float *x = nib_cpu_row(cpu, s->out, t);
+        uint32_t row = (uint32_t)cpu->batch->token[t];
+        if (pw->kind == NIB_WEIGHT_ROWS) {
+            nib_error error;
+            if (read_row(w, pw, row, nib_cpu_scratch(cpu, index), x, &error) != NIB_OK) {
+                nib_cpu_stop(cpu, s, &error);
+                return;
+            }
+        } else {
+            nib_cpu_matrix_row(&w->matrix, row, x);
+        }
+        if (s->scale != 1.0f) cpu->ops->scale(x, s->scale, s->n_out);
+    }
+}
+
+void nib_cpu_op_angles(nib_cpu *cpu, const nib_plan_step *s, int index) {
+    uint32_t first, last;
+    nib_cpu_my_rows(cpu, s, index, &first, &last);
+    const nib_plan_rope_table *table = &cpu->plan->tables[s->table];
+    uint32_t half = table->n_rot / 2;
+    for (uint32_t t = first; t < last; t++) {
+        float *cs = nib_cpu_row(cpu, s->out, t);
+        for (uint32_t i = 0; i < half; i++) {
+            double sin, cos;
+            nib_sincos((double)cpu->batch->pos[t] * (double)table->inv_freq[i], &sin, &cos);
+            cs[i] = (float)cos * table->mscale;
+            cs[i + half] = (float)sin * table->mscale;
+        }
+    }
+}
+
+void nib_cpu_op_norm(nib_cpu *cpu, const nib_plan_step *s, int index) {
+    uint32_t first, last;
+    nib_cpu_my_rows(cpu, s, index, &first, &last);
+    const float *w = cpu->weights[s->weight].vector;
+    for (uint32_t t = first; t < last; t++) {
+        float *out = nib_cpu_row(cpu, s->out, t), *y = s->adds ? nib_cpu_scratch(cpu, index) : out;
+        cpu->ops->rms_norm(nib_cpu_row(cpu, s->in, t), w, s->eps, y, s->n_in);
+        if (s->adds) cpu->ops->add(out, y, s->n_in);
+    }
+    quantize_rows(cpu, s, first, last);
+}
+
+void nib_cpu_op_head_norm(nib_cpu *cpu, const nib_plan_step *s, int index) {
+    uint32_t first, last;
+    nib_cpu_my_rows(cpu, s, index, &first, &last);
+    const float *w = cpu->weights[s->weight].vector;
+    for (uint32_t t = first; t < last; t++)
+        for (uint32_t h = 0; h < s->n_head; h++) {
+            float *x = nib_cpu_row(cpu, s->in, t) + (size_t)h * s->k_dim;
+            cpu->ops->rms_norm(x, w, s->eps, x, s->k_dim);
+        }
+}
+
+void nib_cpu_op_quant(nib_cpu *cpu, const nib_plan_step *s, int index) {
+    uint32_t first, last;
+    nib_cpu_my_rows(cpu, s, index, &first, &last);
+    quantize_rows(cpu, s, first, last);
+}
+
+void nib_cpu_op_rope(nib_cpu *cpu, const nib_plan_step *s, int index) {
+    uint32_t first, last, n_rot = cpu->plan->tables[s->table].n_rot;
+    nib_cpu_my_rows(cpu, s, index, &first, &last);
+    for (uint32_t t = first; t < last; t++) {
+        const float *cs = nib_cpu_row(cpu, s->in2, t);
+        for (uint32_t h = 0; h < s->n_head; h++) {
+            float *x = nib_cpu_row(cpu, s->in, t) + (size_t)h * s->k_dim;
+            if (s->rope == NIB_ROPE_HALVES) cpu->ops->rope_halves(x, cs, n_rot);
+            else cpu->ops->rope_pairs(x, cs, n_rot);
+        }
+    }
+}
+
+void nib_cpu_op_kv_store(nib_cpu *cpu, const nib_plan_step *s, int index) {
+    uint32_t first, last;
+    nib_cpu_my_rows(cpu, s, index, &first, &last);
+    const nib_cpu_kv *kv = &cpu->kv;
+    for (uint32_t t = first; t < last; t++) {
+        uint32_t pos = cpu->batch->pos[t], page = cpu->batch->pages[t][pos / NIB_PAGE_POS], slot = pos % NIB_PAGE_POS;
+        const float *k = nib_cpu_row(cpu, s->in, t), *v = nib_cpu_row(cpu, s->in2, t);
+        for (uint32_t h = 0; h < s->n_head_kv; h++) {
+            kv->k_type->store_key(nib_cpu_kv_keys(kv, s->kv_layer, page, h), slot, k + (size_t)h * s->k_dim, s->k_dim);
+            kv->v_type->store_value(nib_cpu_kv_values(kv, s->kv_layer, page, h), slot, v + (size_t)h * s->v_dim, s->v_dim,
+                                    cpu->ops);
+        }
+    }
+}
+
+void nib_cpu_op_glu(nib_cpu *cpu, const nib_plan_step *s, int index) {
+    uint32_t first, last;
+    nib_cpu_my_rows(cpu, s, index, &first, &last);
+    for (uint32_t t = first; t < last; t++) {
+        const float *gate = nib_cpu_row(cpu, s->in, t), *up = nib_cpu_row(cpu, s->in2, t);
+        float *out = nib_cpu_row(cpu, s->out, t);
+        if (s->fn == NIB_ACT_SILU) cpu->ops->silu_mul(gate, up, out, s->n_in);
+        else cpu->ops->gelu_mul(gate, up, out, s->n_in);
+    }
+    quantize_rows(cpu, s, first, last);
+}
+
+/* In place: the rows kept are ascending, so none is overwritten before it is read. */
+void nib_cpu_op_gather(nib_cpu *cpu, const nib_plan_step *s, int index) {
+    if (index != 0) return;
+    for (uint32_t i = 0; i < cpu->batch->n_out; i++)
+        if (cpu->batch->out[i] != i)
+            memcpy(nib_cpu_row(cpu, s->out, i), nib_cpu_row(cpu, s->in, cpu->batch->out[i]), s->n_in * sizeof(float));
+}

@@ -1,0 +1,232 @@
+/* cpu/run.c - prepares a plan (memory, team) and runs its steps on all threads.
+ *
+ * Barriers stand only where threads exchange rows. A stop (abort callback, a failed read) names the step at which it
+ * takes effect and is looked at right after a barrier, so that all threads leave at the same step. */
+#include "cpu/internal.h"
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "base/sys.h"
+
+#include <limits.h>
+#include <string.h>
+
+typedef void (*op_fn)(nib_cpu *cpu, const nib_plan_step *s, int index);
+
+static const op_fn op_table[NIB_OP_COUNT] = {
+    [NIB_OP_EMBED] = nib_cpu_op_embed,         [NIB_OP_ANGLES] = nib_cpu_op_angles,
+    [NIB_OP_NORM] = nib_cpu_op_norm,           [NIB_OP_HEAD_NORM] = nib_cpu_op_head_norm,
+    [NIB_OP_QUANT] = nib_cpu_op_quant,         [NIB_OP_MATMUL] = nib_cpu_op_matmul,
+    [NIB_OP_ROPE] = nib_cpu_op_rope,           [NIB_OP_KV_STORE] = nib_cpu_op_kv_store,
+    [NIB_OP_ATTENTION] = nib_cpu_op_attention, [NIB_OP_GLU] = nib_cpu_op_glu,
+    [NIB_OP_GATHER] = nib_cpu_op_gather,
+};
+
+/* Hands out pieces of one mapping, in two passes: the first (memory NULL) only adds up. */
+typedef struct layout {
+    unsigned char *memory;
+    size_t at;
+    bool overflow;
+} layout;
+
+static void *take(layout *l, size_t n, size_t size) {
+    size_t bytes;
+    if (!nib_mem_size(n, size, &bytes) || bytes > SIZE_MAX / 4 - l->at) {
+        l->overflow = true;
+        return NULL;
+    }
+    void *p = l->memory ? l->memory + l->at : NULL;
+    l->at += (bytes + 63) & ~(size_t)63;
+    return p;
+}
+
+static size_t max_size(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+static size_t scratch_size(const nib_plan *plan) {
+    size_t n = 4096;
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        const nib_plan_step *s = &plan->steps[i];
+        n = max_size(n, 8 * (size_t)(s->op == NIB_OP_MATMUL ? s->n_in : max_size(s->n_in, s->n_out)));
+        if (s->op == NIB_OP_ATTENTION) n = max_size(n, nib_cpu_attention_scratch(s));
+    }
+    return (n + 63) & ~(size_t)63;
+}
+
+static void lay_out(nib_cpu *cpu, layout *l) {
+    const nib_plan *plan = cpu->plan;
+    for (size_t i = 0; i < plan->n_buffers; i++) {
+        uint32_t rows = (int)i == plan->logits ? cpu->config.n_logits : cpu->config.n_tok;
+        cpu->buffers[i] = take(l, rows, (size_t)plan->buffers[i].width * sizeof(float));
+    }
+    /* An act lives from the step that writes it to the product right after, so two places serve them all in turn. */
+    size_t n_act = 0;
+    for (size_t i = 0; i < plan->n_acts; i++)
+        n_act = max_size(n_act, nib_cpu_act_bytes(cpu->config.n_tok, plan->acts[i].width, cpu->act_forms[i]));
+    void *place[2] = {take(l, 1, n_act), take(l, 1, n_act)};
+    for (size_t i = 0; i < plan->n_acts; i++) cpu->act_memory[i] = place[i % 2];
+    cpu->scratch = take(l, (size_t)cpu->config.n_threads, cpu->scratch_bytes);
+}
+
+static nib_status allocate(nib_cpu *cpu, nib_error *err) {
+    const nib_plan *plan = cpu->plan;
+    cpu->buffers = nib_calloc(plan->n_buffers, sizeof *cpu->buffers);
+    cpu->act_memory = nib_calloc(plan->n_acts, sizeof *cpu->act_memory);
+    cpu->act_forms = nib_calloc(plan->n_acts, sizeof *cpu->act_forms);
+    cpu->acts = nib_calloc(plan->n_acts, sizeof *cpu->acts);
+    cpu->act_rows = nib_calloc(plan->n_acts, sizeof *cpu->act_rows);
+    cpu->claimed = nib_calloc(plan->n_steps, sizeof *cpu->claimed);
+    cpu->blocks = nib_calloc(cpu->config.n_tok, sizeof *cpu->blocks);
+    cpu->step_ms = cpu->config.profile ? nib_calloc(plan->n_steps, sizeof *cpu->step_ms) : NULL;
+    if (!cpu->buffers || !cpu->act_memory || !cpu->act_forms || !cpu->acts || !cpu->act_rows || !cpu->claimed ||
+        !cpu->blocks || (cpu->config.profile && !cpu->step_ms))
+        return nib_fail_nomem(err, 0, "the tables of a context");
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        const nib_plan_step *s = &plan->steps[i];
+        for (int j = 0; j < s->n_products; j++)
+            cpu->act_forms[s->act] |= cpu->weights[s->product[j].weight].matrix.act_form;
+        if (s->op != NIB_OP_MATMUL && s->act >= 0) cpu->act_rows[s->act] = s->rows;
+    }
+    cpu->scratch_bytes = scratch_size(plan);
+    layout l = {0};
+    lay_out(cpu, &l);
+    cpu->n_bytes = l.at;
+    l = (layout){.memory = l.overflow ? NULL : nib_pages_new(l.at), .overflow = l.overflow};
+    if (!l.memory) return nib_fail_nomem(err, cpu->n_bytes, "activations and logits; ask for fewer tokens in a batch");
+    cpu->memory = l.memory;
+    lay_out(cpu, &l);
+    return NIB_OK;
+}
+
+nib_status nib_cpu_new(nib_cpu **out, const nib_plan *plan, const nib_cpu_config *config, nib_error *err) {
+    *out = NULL;
+    nib_cpu *cpu = nib_calloc(1, sizeof *cpu);
+    if (!cpu) return nib_fail_nomem(err, sizeof *cpu, "a context");
+    cpu->plan = plan;
+    cpu->config = *config;
+    cpu->isa = config->isa;
+    cpu->ops = config->isa->ops;
+    cpu->weights = config->weights;
+    const nib_cpu_kv_type *k, *v;
+    nib_status status;
+    NIB_TRY_OUT(nib_cpu_kv_type_find(&k, config->k_type, err));
+    NIB_TRY_OUT(nib_cpu_kv_type_find(&v, config->v_type, err));
+    NIB_TRY_OUT(nib_cpu_kv_init(&cpu->kv, plan, k, v, config->n_pages, err));
+    NIB_TRY_OUT(allocate(cpu, err));
+    NIB_TRY_OUT(nib_team_new(&cpu->team, config->n_threads, nib_cpu_count(NULL), err));
+    *out = cpu;
+    cpu = NULL;
+out:
+    nib_cpu_free(cpu);
+    return status;
+}
+
+void nib_cpu_free(nib_cpu *cpu) {
+    if (!cpu) return;
+    nib_team_free(cpu->team);
+    nib_cpu_kv_fini(&cpu->kv);
+    nib_pages_free(cpu->memory, cpu->n_bytes);
+    nib_free(cpu->buffers);
+    nib_free(cpu->act_memory);
+    nib_free(cpu->act_forms);
+    nib_free(cpu->acts);
+    nib_free(cpu->act_rows);
+    nib_free(cpu->claimed);
+    nib_free(cpu->blocks);
+    nib_free(cpu->step_ms);
+    nib_free(cpu);
+}
+
+void nib_cpu_stop(nib_cpu *cpu, const nib_plan_step *s, const nib_error *error) {
+    unsigned never = UINT_MAX;
+    if (!atomic_compare_exchange_strong(&cpu->stop_at, &never, (unsigned)(s - cpu->plan->steps) + 1)) return;
+    cpu->error = *error;
+    cpu->status = error->code;
+}
+
+/* Does anything cross threads between step i-1 and step i? */
+static bool needs_barrier(const nib_plan *plan, size_t i) {
+    return i > 0 && !(nib_plan_op_is_by_row(plan->steps[i - 1].op) && nib_plan_op_is_by_row(plan->steps[i].op));
+}
+
+static void run_thread(void *arg, int index, int n_threads) {
+    (void)n_threads;
+    nib_cpu *cpu = arg;
+    const nib_plan *plan = cpu->plan;
+    bool profiles = index == 0 && cpu->step_ms;
+    double then = profiles ? nib_sys_now() : 0;
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        const nib_plan_step *s = &plan->steps[i];
+        if (needs_barrier(plan, i)) {
+            if (index == 0 && cpu->config.abort && cpu->config.abort(cpu->config.user)) {
+                nib_error error;
+                nib_fail(&error, NIB_E_CANCELLED, "stopped by the caller at step %s", s->name);
+                nib_cpu_stop(cpu, s - 1, &error);
+            }
+            nib_team_barrier(cpu->team);
+            if (atomic_load(&cpu->stop_at) <= i) return;
+            if (profiles) { /* the wait at the barrier belongs to the step that was waited for */
+                double now = nib_sys_now();
+                cpu->step_ms[i - 1] += (now - then) * 1e3;
+                then = now;
+            }
+        }
+        if (nib_cpu_n_rows(cpu, s->rows)) op_table[s->op](cpu, s, index);
+        if (profiles && (i + 1 == plan->n_steps || !needs_barrier(plan, i + 1))) {
+            double now = nib_sys_now();
+            cpu->step_ms[i] += (now - then) * 1e3;
+            then = now;
+        }
+    }
+}
+
+/* Runs of consecutive tokens of one sequence, cut into blocks. */
+static void find_blocks(nib_cpu *cpu) {
+    const nib_plan_batch *b = cpu->batch;
+    cpu->n_blocks = 0;
+    for (uint32_t t = 0; t < b->n_tok; t++) {
+        nib_cpu_block *last = cpu->n_blocks ? &cpu->blocks[cpu->n_blocks - 1] : NULL;
+        if (last && last->n < NIB_BLOCK_TOK && b->pages[t] == b->pages[last->first] && b->pos[t] == b->pos[t - 1] + 1)
+            last->n++;
+        else
+            cpu->blocks[cpu->n_blocks++] = (nib_cpu_block){t, 1};
+    }
+}
+
+nib_status nib_cpu_run(nib_cpu *cpu, const nib_plan_batch *batch, nib_error *err) {
+    const nib_plan *plan = cpu->plan;
+    cpu->batch = batch;
+    cpu->status = NIB_OK;
+    atomic_store(&cpu->stop_at, UINT_MAX);
+    for (size_t i = 0; i < plan->n_steps; i++) atomic_store_explicit(&cpu->claimed[i], 0, memory_order_relaxed);
+    for (size_t i = 0; i < plan->n_acts; i++) {
+        const nib_plan_act *a = &plan->acts[i];
+        uint32_t n = nib_cpu_n_rows(cpu, cpu->act_rows[i]);
+        if (n) nib_cpu_act_bind(&cpu->acts[i], cpu->act_memory[i], cpu->buffers[a->source], a->width, n, a->width, cpu->act_forms[i]);
+    }
+    find_blocks(cpu);
+    nib_team_run(cpu->team, run_thread, cpu);
+    if (cpu->status != NIB_OK && err) *err = cpu->error;
+    return cpu->status;
+}
+
+float *nib_cpu_logits(const nib_cpu *cpu, uint32_t row) {
+    return nib_cpu_row(cpu, cpu->plan->logits, row);
+}
+
+void nib_cpu_copy_page(nib_cpu *cpu, uint32_t from, uint32_t to) {
+    nib_cpu_kv_copy(&cpu->kv, from, to);
+}
+
+double *nib_cpu_step_ms(const nib_cpu *cpu) {
+    return cpu->step_ms;
+}
+
+uint64_t nib_cpu_kv_total_bytes(const nib_cpu *cpu) {
+    return cpu->kv.n_bytes;
+}
+
+uint64_t nib_cpu_buffer_bytes(const nib_cpu *cpu) {
+    return cpu->n_bytes;
+}

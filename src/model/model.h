@@ -1,0 +1,18 @@
+/* model/model.h - a loaded model: plan and packed weights (nib_model_* of nib.h). */
+#ifndef NIB_MODEL_MODEL_H
+#define NIB_MODEL_MODEL_H
+
+#include "cpu/cpu.h"
+#include "model/decoder.h"
+
+struct nib_model {
+    nib_model_source source;
+    nib_plan plan;
+    const nib_cpu_isa *isa;
+    nib_cpu_weight *weights; /* by plan weight */
+    unsigned char *memory;   /* of all packed weights and vectors */
+    size_t n_bytes;
+    uint64_t n_params;
+};
+
+#endif
