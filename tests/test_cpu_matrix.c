@@ -114,6 +114,11 @@ static void naive_scales_k4(const uint8_t *p, naive *n) {
     }
 }
 
+/* Q4_K and Q5_K: weight k from runs of 64 in 32 bytes, low nibbles first. */
+static int nibble64(const uint8_t *qs, int k) {
+    return qs[k / 64 * 32 + k % 32] >> k / 32 % 2 * 4 & 15;
+}
+
 static void naive_256(nib_quant_id id, const uint8_t *b, naive *n) {
     n->d = f16_at(b + fields[id].d);
     if (fields[id].m >= 0) n->dm = f16_at(b + fields[id].m);
@@ -132,14 +137,13 @@ static void naive_256(nib_quant_id id, const uint8_t *b, naive *n) {
     }
     for (int k = 0; k < 256; k++) {
         int half = k / 128, part = k % 128 / 32, l = k % 32;
-        int nibble64 = b[k / 64 * 32 + l + (id == NIB_QUANT_Q4_K ? 16 : 48)] >> k / 32 % 2 * 4 & 15;
         switch (id) {
         case NIB_QUANT_Q2_K: n->q[k] = b[16 + 32 * half + l] >> 2 * part & 3; break;
         case NIB_QUANT_Q3_K:
             n->q[k] = (b[32 + 32 * half + l] >> 2 * part & 3) - (b[l] >> k / 32 & 1 ? 0 : 4);
             break;
-        case NIB_QUANT_Q4_K: n->q[k] = nibble64; break;
-        case NIB_QUANT_Q5_K: n->q[k] = nibble64 | (b[16 + l] >> k / 32 & 1) << 4; break;
+        case NIB_QUANT_Q4_K: n->q[k] = nibble64(b + 16, k); break;
+        case NIB_QUANT_Q5_K: n->q[k] = nibble64(b + 48, k) | (b[16 + l] >> k / 32 & 1) << 4; break;
         case NIB_QUANT_Q6_K:
             n->q[k] = ((b[64 * half + 32 * (part % 2) + l] >> part / 2 * 4 & 15) |
                        (b[128 + 32 * half + l] >> 2 * part & 3) << 4) -

@@ -36,7 +36,7 @@ static bool usable_always(void) {
 
 /* X(name, usable, ops, mm), best first. */
 #if defined(__x86_64__)
-#define LEVELS_X86(X) X(avx2, usable_avx2, nib_cpu_ops_avx2, nib_cpu_mm_scalar)
+#define LEVELS_X86(X) X(avx2, usable_avx2, nib_cpu_ops_avx2, nib_cpu_mm_avx2)
 #else
 #define LEVELS_X86(X)
 #endif

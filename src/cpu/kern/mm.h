@@ -9,9 +9,9 @@
 #include "quant/type.h"
 
 typedef struct nib_cpu_mm_kernel {
-    uint32_t max_tok; /* divides NIB_ACT_PANEL */
+    uint32_t max_tok; /* at most NIB_ACT_PANEL; divides it where activations are quantised, so that panels end with calls */
     /* tile[16 * c + r] = row r times token t0 + c, for c < n (more may be written, up to max_tok). t0 is a multiple of
-     * max_tok; w is 64-byte aligned, the tile too. */
+     * max_tok; w and tile are 64-byte aligned. */
     void (*mul)(const void *w, const nib_cpu_act *act, uint32_t t0, uint32_t n, float *tile);
 } nib_cpu_mm_kernel;
 
@@ -24,5 +24,10 @@ typedef struct nib_cpu_mm {
 
 extern const nib_cpu_mm nib_cpu_mm_scalar;
 extern const nib_cpu_mm nib_cpu_mm_avx2;
+
+/* Kernels that the table of a higher level may take over. */
+#define X(name, gguf, block, bytes) extern const nib_cpu_mm_kernel nib_cpu_mm_avx2_##name;
+#include "quant/types.def"
+#undef X
 
 #endif

@@ -1,0 +1,152 @@
+/* cpu/isa/avx2_mm.h - private to the 256-bit matrix kernels: lines of packed codes to registers, small dot products.
+ *
+ * A half (0 or 1) of a line is one register: 8 rows of 4 columns, a row in each 32-bit lane. Templates are always-inline
+ * functions whose constant arguments the compiler folds; loops over register arrays are unrolled whole, or the arrays
+ * would live in memory. */
+#ifndef NIB_CPU_ISA_AVX2_MM_H
+#define NIB_CPU_ISA_AVX2_MM_H
+
+#include "cpu/kern/mm.h"
+#include "cpu/pack.h"
+
+#include <immintrin.h>
+
+#define INL static inline __attribute__((always_inline))
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+/* Pins a value to a register, so that the compiler keeps a balanced tree of additions instead of one chain. */
+#define KEEP(x) __asm__("" : "+x"(x))
+
+/* Codes of a block of 32 columns as bytes, and how they stand in its lines (cpu/pack.h). */
+typedef enum codes {
+    CODES_U2,  /* 0 … 3: 2 lines */
+    CODES_U3,  /* 0 … 7: 2 lines, 1 line of upper bits */
+    CODES_U4,  /* 0 … 15: 4 lines */
+    CODES_U5,  /* 0 … 31: 4 lines, 1 line of upper bits */
+    CODES_U6,  /* 0 … 63: 4 lines, 2 lines of upper bits */
+    CODES_FP4, /* 4 … 28: the doubled values of E2M1 plus 16; 4 lines */
+    CODES_IQ4, /* signed values of the IQ4 table; 4 lines */
+    CODES_S8,  /* signed bytes; 8 lines */
+} codes;
+
+INL __m256i load(const void *p) {
+    return _mm256_load_si256(p);
+}
+
+/* Four bytes in every lane. */
+INL __m256i broadcast4(const void *p) {
+    return _mm256_castps_si256(_mm256_broadcast_ss(p));
+}
+
+INL __m256 scales_f16(const uint16_t *d, int half) {
+    return _mm256_cvtph_ps(_mm_load_si128((const __m128i *)d + half));
+}
+
+INL __m256 scales_bf16(const uint16_t *d, int half) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_load_si128((const __m128i *)d + half)), 16));
+}
+
+/* Integer scales of 8 rows, one byte each, as int32. */
+INL __m256i bytes_u8(const void *p, int half) {
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)((const uint8_t *)p + 8 * half)));
+}
+
+INL __m256i bytes_s8(const void *p, int half) {
+    return _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)((const uint8_t *)p + 8 * half)));
+}
+
+/* Lanes of two int16: low and high. */
+INL __m256i pair(__m256i low, __m256i high) {
+    return _mm256_blend_epi16(low, _mm256_slli_epi32(high, 16), 0xaa);
+}
+
+/* Bits `mask` after a shift to the left (right when negative); bits of neighbour bytes are masked away. */
+INL __m256i shift_and(__m256i x, int left, int mask) {
+    __m256i m = _mm256_set1_epi8((char)mask);
+    if (left > 0) return _mm256_and_si256(_mm256_slli_epi16(x, left), m);
+    if (left < 0) return _mm256_and_si256(_mm256_srli_epi16(x, -left), m);
+    return _mm256_and_si256(x, m);
+}
+
+/* The codes of a block: v[s] is chunk s. */
+INL void unpack(codes kind, const uint8_t *b, int half, __m256i v[8]) {
+    b += 32 * half;
+    if (kind == CODES_S8) {
+        UNROLL for (int s = 0; s < 8; s++) v[s] = load(b + 64 * s);
+        return;
+    }
+    if (kind == CODES_U2 || kind == CODES_U3) {
+        UNROLL for (int s = 0; s < 8; s++) v[s] = shift_and(load(b + s / 4 * 64), -(s % 4 * 2), 3);
+    } else {
+        UNROLL for (int s = 0; s < 4; s++) {
+            __m256i x = load(b + 64 * s);
+            v[s] = shift_and(x, 0, 15);
+            v[s + 4] = shift_and(x, -4, 15);
+        }
+    }
+    if (kind == CODES_U3) {
+        __m256i h = load(b + 128);
+        UNROLL for (int s = 0; s < 8; s++) v[s] = _mm256_or_si256(v[s], shift_and(h, 2 - s, 4));
+    }
+    if (kind == CODES_U5) {
+        __m256i h = load(b + 256);
+        UNROLL for (int s = 0; s < 8; s++) v[s] = _mm256_or_si256(v[s], shift_and(h, 4 - s, 16));
+    }
+    if (kind == CODES_U6)
+        UNROLL for (int s = 0; s < 8; s++)
+            v[s] = _mm256_or_si256(v[s], shift_and(load(b + 256 + s / 4 * 64), 4 - s % 4 * 2, 48));
+    if (kind == CODES_FP4 || kind == CODES_IQ4) {
+        const __m256i fp4 = _mm256_broadcastsi128_si256(
+            _mm_setr_epi8(16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4));
+        const __m256i iq4 = _mm256_broadcastsi128_si256(
+            _mm_setr_epi8(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113));
+        UNROLL for (int s = 0; s < 8; s++) v[s] = _mm256_shuffle_epi8(kind == CODES_FP4 ? fp4 : iq4, v[s]);
+    }
+}
+
+/* Bytes from one block of lines to the next. */
+INL size_t block_bytes(codes kind) {
+    return kind == CODES_U2   ? 128
+           : kind == CODES_U3 ? 192
+           : kind == CODES_U5 ? 320
+           : kind == CODES_U6 ? 384
+           : kind == CODES_S8 ? 512
+                              : 256;
+}
+
+/* 16 columns, unsigned codes times activations: two int16 sums in each lane (they wrap; see the bounds of the users). */
+INL __m256i dot16(const __m256i v[4], const int8_t *a) {
+    __m256i x = _mm256_add_epi16(_mm256_maddubs_epi16(v[0], broadcast4(a)), _mm256_maddubs_epi16(v[1], broadcast4(a + 4)));
+    __m256i y =
+        _mm256_add_epi16(_mm256_maddubs_epi16(v[2], broadcast4(a + 8)), _mm256_maddubs_epi16(v[3], broadcast4(a + 12)));
+    KEEP(x);
+    KEEP(y);
+    return _mm256_add_epi16(x, y);
+}
+
+/* 32 columns. */
+INL __m256i dot32(const __m256i v[8], const int8_t *a) {
+    __m256i x = dot16(v, a), y = dot16(v + 4, a + 16);
+    KEEP(x);
+    KEEP(y);
+    return _mm256_add_epi16(x, y);
+}
+
+/* 16 columns of signed codes v with magnitudes m, each pair of products times a pair of int16: int32 sums. */
+INL __m256i dot16_signed(const __m256i m[4], const __m256i v[4], const int8_t *a, __m256i scale) {
+    __m256i t[4];
+    UNROLL for (int s = 0; s < 4; s++)
+        t[s] = _mm256_madd_epi16(_mm256_maddubs_epi16(m[s], _mm256_sign_epi8(broadcast4(a + 4 * s), v[s])), scale);
+    return _mm256_add_epi32(_mm256_add_epi32(t[0], t[1]), _mm256_add_epi32(t[2], t[3]));
+}
+
+/* n lines of memory that a decode kernel will need in a while. */
+INL void prefetch(const void *p, int n) {
+    UNROLL for (int i = 0; i < n; i++) _mm_prefetch((const char *)p + 64 * i, _MM_HINT_T0);
+}
+
+#endif
