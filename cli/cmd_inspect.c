@@ -1,0 +1,232 @@
+/* cli/cmd_inspect.c - nib inspect: a GGUF file in -> metadata, tensors, parameters, bytes by type out; with --plan the
+ * steps that the model becomes and what they cost. Only --plan reads the weights. */
+#include "base/status.h"
+#include "cost.h"
+#include "json.h"
+#include "list.h"
+#include "metadata.h"
+#include "session.h"
+#include "tokens.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct type_sum {
+    const char *name;
+    uint64_t n_tensors, n_elements, n_bytes;
+} type_sum;
+
+typedef struct inspect_state {
+    nib_cli_session s;
+    nib_cli_out out;
+    nib_cli_list types; /* type_sum */
+    uint64_t n_params;
+} inspect_state;
+
+static nib_status sum_types(inspect_state *t, nib_error *err) {
+    for (size_t i = 0; i < nib_gguf_n_tensors(t->s.file); i++) {
+        const nib_gguf_tensor *tensor = nib_gguf_tensor_at(t->s.file, i);
+        type_sum *sums = t->types.items, fresh = {.name = tensor->type_name};
+        size_t k = 0;
+        while (k < t->types.n && strcmp(sums[k].name, tensor->type_name)) k++;
+        if (k == t->types.n && !nib_cli_list_append(&t->types, &fresh, 1, sizeof fresh))
+            return nib_fail_nomem(err, sizeof fresh, "types");
+        sums = t->types.items;
+        sums[k].n_tensors++;
+        sums[k].n_elements += tensor->n_elements;
+        sums[k].n_bytes += tensor->n_bytes;
+        t->n_params += tensor->n_elements;
+    }
+    return NIB_OK;
+}
+
+/* ---- text */
+
+static void print_metadata(inspect_state *t) {
+    const nib_gguf *file = t->s.file;
+    nib_cli_out_printf(&t->out, "file        %s\nformat      GGUF version %u, alignment %u, %u file%s, %llu bytes\n",
+                       nib_gguf_path(file), nib_gguf_version(file), nib_gguf_alignment(file), nib_gguf_n_files(file),
+                       nib_gguf_n_files(file) == 1 ? "" : "s", (unsigned long long)nib_gguf_file_bytes(file));
+    nib_cli_out_printf(&t->out, "parameters  %llu in %zu tensors\n\nmetadata    %zu keys\n", (unsigned long long)t->n_params,
+                       nib_gguf_n_tensors(file), nib_gguf_n_keys(file));
+    for (size_t i = 0; i < nib_gguf_n_keys(file); i++) {
+        const nib_gguf_value *value;
+        nib_str key = nib_gguf_key_at(file, i, &value);
+        nib_buf line = {0};
+        nib_buf_str(&line, "  ");
+        nib_cli_escaped(&line, key);
+        nib_buf_printf(&line, "%*s %-6s ", key.len < 42 ? 42 - (int)key.len : 0, "", nib_gguf_type_name(value->type));
+        nib_cli_metadata_text(&line, value);
+        nib_buf_char(&line, '\n');
+        nib_cli_out_write(&t->out, (nib_str){line.ptr, line.len});
+        nib_buf_free(&line);
+    }
+}
+
+static void print_tensors(inspect_state *t) {
+    const type_sum *sums = t->types.items;
+    nib_cli_out_printf(&t->out, "\ntensors     %zu\n", nib_gguf_n_tensors(t->s.file));
+    for (size_t i = 0; i < nib_gguf_n_tensors(t->s.file); i++) {
+        const nib_gguf_tensor *tensor = nib_gguf_tensor_at(t->s.file, i);
+        nib_buf line = {0};
+        nib_buf_str(&line, "  ");
+        nib_cli_escaped(&line, tensor->name);
+        nib_buf_printf(&line, "%*s %-8s %12llu bytes  ", tensor->name.len < 34 ? 34 - (int)tensor->name.len : 0, "",
+                       tensor->type_name, (unsigned long long)tensor->n_bytes);
+        for (uint32_t d = 0; d < tensor->n_dims && d < 4; d++)
+            nib_buf_printf(&line, "%s%llu", d ? " x " : "", (unsigned long long)tensor->dims[d]);
+        nib_buf_str(&line, tensor->is_supported ? "\n" : "  (not supported)\n");
+        nib_cli_out_write(&t->out, (nib_str){line.ptr, line.len});
+        nib_buf_free(&line);
+    }
+    nib_cli_out_puts(&t->out, "\ntypes\n");
+    for (size_t i = 0; i < t->types.n; i++)
+        nib_cli_out_printf(&t->out, "  %-8s %5llu tensors %14llu parameters %14llu bytes %8.4f bits each\n", sums[i].name,
+                           (unsigned long long)sums[i].n_tensors, (unsigned long long)sums[i].n_elements,
+                           (unsigned long long)sums[i].n_bytes,
+                           sums[i].n_elements ? 8.0 * (double)sums[i].n_bytes / (double)sums[i].n_elements : 0.0);
+}
+
+/* ---- JSON */
+
+static json_t *tensors_json(const nib_gguf *file) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < nib_gguf_n_tensors(file); i++) {
+        const nib_gguf_tensor *tensor = nib_gguf_tensor_at(file, i);
+        json_t *o = json_object(), *dims = json_array();
+        for (uint32_t d = 0; d < tensor->n_dims && d < 4; d++)
+            json_array_append_new(dims, json_integer((json_int_t)tensor->dims[d]));
+        json_object_set_new(o, "name", nib_cli_json_str(tensor->name));
+        json_object_set_new(o, "type", json_string(tensor->type_name));
+        json_object_set_new(o, "supported", json_boolean(tensor->is_supported));
+        json_object_set_new(o, "dims", dims);
+        json_object_set_new(o, "n_elements", json_integer((json_int_t)tensor->n_elements));
+        json_object_set_new(o, "n_bytes", json_integer((json_int_t)tensor->n_bytes));
+        json_object_set_new(o, "offset", json_integer((json_int_t)tensor->offset));
+        json_object_set_new(o, "file", json_integer(tensor->file));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+static json_t *file_json(const inspect_state *t) {
+    const nib_gguf *file = t->s.file;
+    const type_sum *sums = t->types.items;
+    json_t *o = json_object(), *metadata = json_object(), *types = json_object();
+    for (size_t i = 0; i < nib_gguf_n_keys(file); i++) {
+        const nib_gguf_value *value;
+        nib_str key = nib_gguf_key_at(file, i, &value);
+        json_t *name = nib_cli_json_str(key); /* keys of JSON must be UTF-8, too */
+        json_object_set_new_nocheck(metadata, json_string_value(name), nib_cli_metadata_json(value));
+        json_decref(name);
+    }
+    for (size_t i = 0; i < t->types.n; i++) {
+        json_t *type = json_object();
+        json_object_set_new(type, "tensors", json_integer((json_int_t)sums[i].n_tensors));
+        json_object_set_new(type, "parameters", json_integer((json_int_t)sums[i].n_elements));
+        json_object_set_new(type, "bytes", json_integer((json_int_t)sums[i].n_bytes));
+        json_object_set_new(types, sums[i].name, type);
+    }
+    json_object_set_new(o, "file", nib_cli_json_str((nib_str){nib_gguf_path(file), strlen(nib_gguf_path(file))}));
+    json_object_set_new(o, "version", json_integer(nib_gguf_version(file)));
+    json_object_set_new(o, "alignment", json_integer(nib_gguf_alignment(file)));
+    json_object_set_new(o, "files", json_integer(nib_gguf_n_files(file)));
+    json_object_set_new(o, "bytes", json_integer((json_int_t)nib_gguf_file_bytes(file)));
+    json_object_set_new(o, "parameters", json_integer((json_int_t)t->n_params));
+    json_object_set_new(o, "types", types);
+    json_object_set_new(o, "metadata", metadata);
+    json_object_set_new(o, "tensors", tensors_json(file));
+    return o;
+}
+
+/* ---- the plan */
+
+static const nib_cli_batch_shape decode = {1, 1, 0}, prefill = {512, 1, 0};
+
+static nib_status plan_totals(const nib_model *model, uint64_t *decode_macs, uint64_t *prefill_macs, nib_error *err) {
+    NIB_TRY(nib_cli_plan_macs(model, decode, decode_macs, err));
+    return nib_cli_plan_macs(model, prefill, prefill_macs, err);
+}
+
+static nib_status print_plan(inspect_state *t, nib_error *err) {
+    const nib_model *model = t->s.model;
+    unsigned long long bytes = nib_model_bytes_per_token(model), kv = nib_model_kv_bytes_per_token(model, "f16", "f16");
+    uint64_t decode_macs, prefill_macs;
+    NIB_TRY(plan_totals(model, &decode_macs, &prefill_macs, err));
+    nib_cli_out_printf(&t->out, "\nplan        %s, %zu steps; TOK: tokens of the batch, OUT: rows with logits\n",
+                       nib_model_arch(model), nib_model_n_steps(model));
+    nib_cli_out_printf(&t->out, "  %4s  %-10s %-20s %-6s %-22s %12s %14s\n", "step", "op", "name", "type", "shape", "bytes",
+                       "MACs a row");
+    for (size_t i = 0; i < nib_model_n_steps(model); i++) {
+        nib_step_info step;
+        char shape[64];
+        if (nib_model_step(model, i, &step) != NIB_OK) continue;
+        snprintf(shape, sizeof shape, "%s x %llu -> %llu", step.rows, (unsigned long long)step.n_in,
+                 (unsigned long long)step.n_out);
+        nib_cli_out_printf(&t->out, "  %4zu  %-10s %-20s %-6s %-22s %12llu %14llu%s\n", i, step.op, step.name, step.type,
+                           shape, (unsigned long long)step.bytes, (unsigned long long)step.macs,
+                           strcmp(step.op, "attention") ? "" : " a position");
+    }
+    nib_cli_out_printf(&t->out, "  one decode step        %14.3f million MACs, reads %llu bytes of weights, and %llu bytes of "
+                       "f16 cache for each position\n", (double)decode_macs / 1e6, bytes, kv);
+    nib_cli_out_printf(&t->out, "  a 512-token prefill    %14.3f million MACs, %.3f a token\n", (double)prefill_macs / 1e6,
+                       (double)prefill_macs / 1e6 / (double)prefill.n_tok);
+    return NIB_OK;
+}
+
+static nib_status plan_json(const nib_model *model, json_t *out, nib_error *err) {
+    uint64_t decode_macs, prefill_macs;
+    json_t *o = json_object(), *steps = json_array();
+    json_object_set_new(out, "plan", o);
+    json_object_set_new(o, "steps", steps);
+    for (size_t i = 0; i < nib_model_n_steps(model); i++) {
+        nib_step_info step;
+        if (nib_model_step(model, i, &step) != NIB_OK) continue;
+        json_t *item = json_object();
+        json_object_set_new(item, "op", json_string(step.op));
+        json_object_set_new(item, "name", json_string(step.name));
+        json_object_set_new(item, "type", json_string(step.type));
+        json_object_set_new(item, "rows", json_string(step.rows));
+        json_object_set_new(item, "layer", json_integer(step.layer));
+        json_object_set_new(item, "n_in", json_integer((json_int_t)step.n_in));
+        json_object_set_new(item, "n_out", json_integer((json_int_t)step.n_out));
+        json_object_set_new(item, "bytes", json_integer((json_int_t)step.bytes));
+        json_object_set_new(item, "macs", json_integer((json_int_t)step.macs));
+        json_array_append_new(steps, item);
+    }
+    NIB_TRY(plan_totals(model, &decode_macs, &prefill_macs, err));
+    json_object_set_new(o, "decode_macs", json_integer((json_int_t)decode_macs));
+    json_object_set_new(o, "prefill_512_macs", json_integer((json_int_t)prefill_macs));
+    json_object_set_new(o, "bytes_per_token", json_integer((json_int_t)nib_model_bytes_per_token(model)));
+    json_object_set_new(o, "kv_bytes_per_position", json_integer((json_int_t)nib_model_kv_bytes_per_token(model, "f16", "f16")));
+    return NIB_OK;
+}
+
+static nib_status inspect(inspect_state *t, const nib_cli_options *opt, const nib_cli_term *term, nib_error *err) {
+    const nib_str *operands = opt->operands.items;
+    const char *path = opt->operands.n ? operands[0].ptr : opt->model;
+    if (!path || opt->operands.n + (opt->model != NULL) > 1)
+        return nib_fail(err, NIB_E_ARG, "expected one file: nib inspect FILE.gguf");
+    NIB_TRY(nib_cli_session_file(&t->s, opt, term, path, err));
+    NIB_TRY(sum_types(t, err));
+    if (opt->plan) NIB_TRY(nib_cli_session_model(&t->s, err));
+    if (opt->json) {
+        json_t *o = file_json(t);
+        nib_status status = opt->plan ? plan_json(t->s.model, o, err) : NIB_OK;
+        nib_cli_json_write(&t->out, o);
+        return status;
+    }
+    print_metadata(t);
+    print_tensors(t);
+    return opt->plan ? print_plan(t, err) : NIB_OK;
+}
+
+int nib_cli_cmd_inspect(const nib_cli_options *opt, const nib_cli_term *term) {
+    inspect_state t = {0};
+    nib_error err;
+    nib_cli_out_open(&t.out);
+    int status = inspect(&t, opt, term, &err) == NIB_OK ? NIB_CLI_DONE : nib_cli_fail(term, &err);
+    nib_cli_list_free(&t.types);
+    nib_cli_session_close(&t.s);
+    return nib_cli_out_close(&t.out, term, status);
+}

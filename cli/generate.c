@@ -1,0 +1,130 @@
+/* cli/generate.c - prompt ids in -> generated ids and streamed text out. Called by run. */
+#include "generate.h"
+
+#include "base/mem.h"
+#include "base/status.h"
+
+typedef struct loop {
+    nib_cli_session *s;
+    nib_sampler *sampler;
+    const nib_cli_generate_params *params;
+    nib_cli_generation *out;
+    nib_detok *detok;
+    nib_stop *stop;   /* NULL without stop strings */
+    nib_logprob *top; /* n_top of one step */
+} loop;
+
+/* Passes text on, up to a stop string. */
+static void show(loop *l, nib_str piece) {
+    nib_str text = piece;
+    if (l->stop) {
+        l->out->stop = nib_stop_push(l->stop, piece, &text);
+        if (l->out->stop >= 0) l->out->finish_reason = "stop";
+    }
+    if (text.len && !l->params->write(l->params->user, text)) l->out->finish_reason = "interrupted";
+}
+
+/* What was held back, for want of the rest of a character or as the possible start of a stop string. */
+static void show_rest(loop *l) {
+    if (l->out->stop >= 0) return;
+    show(l, nib_detok_finish(l->detok));
+    if (l->stop && l->out->stop < 0) {
+        nib_str text = nib_stop_finish(l->stop);
+        if (text.len) l->params->write(l->params->user, text);
+    }
+}
+
+static nib_status keep_logprobs(loop *l, const float *logits, nib_token id, nib_error *err) {
+    nib_cli_generation *out = l->out;
+    uint32_t n_top = l->params->n_top;
+    float logprob;
+    NIB_TRY(nib_logprobs(logits, nib_model_n_vocab(l->s->model), id, &logprob, l->top, n_top, err));
+    if (!nib_cli_list_append(&out->logprobs, &logprob, 1, sizeof logprob) ||
+        !nib_cli_list_append(&out->tops, l->top, n_top, sizeof *l->top))
+        return nib_fail_nomem(err, n_top * sizeof *l->top, "log-probabilities");
+    return NIB_OK;
+}
+
+/* Logits -> id -> text. Sets the finish reason when that was the last one. */
+static nib_status sample_one(loop *l, nib_error *err) {
+    nib_cli_generation *out = l->out;
+    const float *logits = nib_logits(l->s->ctx, 0);
+    nib_token id;
+    NIB_TRY(nib_sampler_sample(l->sampler, logits, NULL, nib_seq_length(l->s->ctx, 0), &id, err));
+    NIB_TRY(nib_sampler_accept(l->sampler, id, err));
+    if (l->params->keep_logprobs) NIB_TRY(keep_logprobs(l, logits, id, err));
+    if (!nib_cli_append_ids(&out->ids, &id, 1)) return nib_fail_nomem(err, sizeof id, "ids");
+    bool is_end = nib_tokenizer_is_eog(l->s->tok, id);
+    if (is_end) out->finish_reason = "stop";
+    if (!is_end || l->params->special) {
+        nib_str piece;
+        NIB_TRY(nib_detok_push(l->detok, id, &piece, err));
+        show(l, piece);
+    }
+    return NIB_OK;
+}
+
+static nib_status prefill(loop *l, nib_error *err) {
+    const nib_cli_generate_params *p = l->params;
+    for (size_t i = 0; i < p->n_prompt; i++) NIB_TRY(nib_sampler_accept(l->sampler, p->prompt[i], err));
+    return nib_cli_session_prefill(l->s, p->prompt, p->n_prompt, err);
+}
+
+static nib_status run(loop *l, nib_error *err) {
+    nib_cli_generation *out = l->out;
+    double start = nib_cli_now_ms(), first = 0;
+    NIB_TRY(prefill(l, err));
+    out->prefill_ms = nib_cli_now_ms() - start;
+    if (l->params->n_predict == 0) out->finish_reason = "length";
+    while (!out->finish_reason) {
+        NIB_TRY(sample_one(l, err));
+        double now = nib_cli_now_ms();
+        if (out->ids.n == 1) {
+            first = now;
+            out->ttft_ms = now - start;
+        }
+        out->decode_ms = now - first;
+        uint32_t length = nib_seq_length(l->s->ctx, 0);
+        bool enough = l->params->n_predict >= 0 && out->ids.n >= (size_t)l->params->n_predict;
+        if (out->finish_reason) break;
+        if (enough || length == nib_context_n_ctx(l->s->ctx)) {
+            out->finish_reason = "length";
+            break;
+        }
+        NIB_TRY(nib_cli_session_decode(l->s, &out->ids.ids[out->ids.n - 1], 1, 1, err));
+        out->kv_positions += length + 1;
+    }
+    return NIB_OK;
+}
+
+nib_status nib_cli_generate(nib_cli_session *s, nib_sampler *sampler, const nib_cli_generate_params *params,
+                            nib_cli_generation *out, nib_error *err) {
+    loop l = {.s = s, .sampler = sampler, .params = params, .out = out};
+    nib_status status;
+    *out = (nib_cli_generation){.stop = -1, .n_prompt = params->n_prompt};
+    if (params->n_prompt > nib_context_n_ctx(s->ctx))
+        return nib_fail(err, NIB_E_LIMIT, "the prompt has %zu tokens and the context holds %u: shorten it, or raise -c",
+                        params->n_prompt, nib_context_n_ctx(s->ctx));
+    l.top = nib_calloc(params->n_top + 1, sizeof *l.top);
+    if (!l.top) return nib_fail_nomem(err, params->n_top * sizeof *l.top, "log-probabilities");
+    NIB_TRY_OUT(nib_detok_new(&l.detok, s->tok, params->special ? NIB_UNPARSE_SPECIAL : 0, true, err));
+    if (params->n_stops) NIB_TRY_OUT(nib_stop_new(&l.stop, params->stops, params->n_stops, err));
+    status = run(&l, err);
+    show_rest(&l);
+    if (status == NIB_E_CANCELLED) {
+        out->finish_reason = "interrupted";
+        status = NIB_OK;
+    }
+out:
+    nib_free(l.top);
+    nib_stop_free(l.stop);
+    nib_detok_free(l.detok);
+    return status;
+}
+
+void nib_cli_generation_free(nib_cli_generation *g) {
+    nib_token_list_free(&g->ids);
+    nib_cli_list_free(&g->logprobs);
+    nib_cli_list_free(&g->tops);
+    *g = (nib_cli_generation){0};
+}

@@ -1,0 +1,218 @@
+/* cli/json.c - values of nib as JSON, and the loop over JSON lines of tokenize, detokenize and score. */
+#include "json.h"
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "command.h"
+#include "input.h"
+#include "list.h"
+#include "signals.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_DEPTH = 64 };
+
+static void *alloc_or_exit(size_t n) {
+    static const char text[] = "nib: error: out of memory for JSON\n";
+    void *p = nib_alloc(n, 1);
+    if (p) return p;
+    ssize_t ignored = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)ignored;
+    _exit(NIB_CLI_FAILED);
+}
+
+void nib_cli_json_init(void) {
+    json_set_alloc_funcs(alloc_or_exit, nib_free);
+}
+
+/* ---- values */
+
+/* The length of the character at p, or 0 when it is not UTF-8. */
+static size_t utf8_length(const unsigned char *p, size_t n) {
+    static const struct {
+        unsigned char first, last, low, high; /* range of the second byte */
+        size_t length;
+    } rows[] = {
+        {0x00, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3},
+        {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4},
+        {0xf4, 0xf4, 0x80, 0x8f, 4},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (*p < rows[i].first || *p > rows[i].last) continue;
+        if (rows[i].length > n) return 0;
+        if (rows[i].length > 1 && (p[1] < rows[i].low || p[1] > rows[i].high)) return 0;
+        for (size_t k = 2; k < rows[i].length; k++)
+            if ((p[k] & 0xc0) != 0x80) return 0;
+        return rows[i].length;
+    }
+    return 0;
+}
+
+bool nib_cli_json_is_utf8(nib_str text) {
+    for (size_t i = 0, n; i < text.len; i += n)
+        if (!(n = utf8_length((const unsigned char *)text.ptr + i, text.len - i))) return false;
+    return true;
+}
+
+json_t *nib_cli_json_str(nib_str text) {
+    if (nib_cli_json_is_utf8(text)) return json_stringn_nocheck(text.ptr ? text.ptr : "", text.len);
+    nib_buf clean = {0};
+    for (size_t i = 0; i < text.len;) {
+        size_t n = utf8_length((const unsigned char *)text.ptr + i, text.len - i);
+        if (n)
+            nib_buf_append(&clean, text.ptr + i, n);
+        else
+            nib_buf_str(&clean, "\xef\xbf\xbd");
+        i += n ? n : 1;
+    }
+    json_t *value = clean.failed ? json_null() : json_stringn_nocheck(clean.ptr, clean.len);
+    nib_buf_free(&clean);
+    return value;
+}
+
+json_t *nib_cli_json_number(double x) {
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+json_t *nib_cli_json_hash(uint64_t hash) {
+    char text[17];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)hash);
+    return json_string(text);
+}
+
+json_t *nib_cli_json_ids(const nib_token *ids, size_t n) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++) json_array_append_new(list, json_integer(ids[i]));
+    return list;
+}
+
+json_t *nib_cli_json_logprobs(const nib_logprob *items, size_t n) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++) {
+        json_t *pair = json_array();
+        json_array_append_new(pair, json_integer(items[i].id));
+        json_array_append_new(pair, nib_cli_json_number((double)items[i].logprob));
+        json_array_append_new(list, pair);
+    }
+    return list;
+}
+
+static int write_chunk(const char *text, size_t n, void *out) {
+    nib_cli_out_write(out, (nib_str){text, n});
+    return ((nib_cli_out *)out)->error ? -1 : 0;
+}
+
+void nib_cli_json_write(nib_cli_out *out, json_t *value) {
+    json_dump_callback(value, write_chunk, out, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_ENCODE_ANY);
+    nib_cli_out_puts(out, "\n");
+    json_decref(value);
+}
+
+/* ---- requests */
+
+nib_status nib_cli_json_bool(json_t *request, const char *key, bool fallback, bool *out, nib_error *err) {
+    json_t *value = json_object_get(request, key);
+    *out = value && !json_is_null(value) ? json_is_true(value) : fallback;
+    if (value && !json_is_boolean(value) && !json_is_null(value))
+        return nib_fail(err, NIB_E_FORMAT, "\"%s\" must be true or false", key);
+    return NIB_OK;
+}
+
+nib_status nib_cli_json_get_ids(json_t *request, const char *key, nib_token_list *out, nib_error *err) {
+    json_t *list = json_object_get(request, key), *item;
+    size_t i;
+    if (!json_is_array(list)) return nib_fail(err, NIB_E_FORMAT, "\"%s\" must be an array of token ids", key);
+    json_array_foreach(list, i, item) {
+        json_int_t id = json_integer_value(item);
+        if (!json_is_integer(item) || id < 0 || id > INT32_MAX)
+            return nib_fail(err, NIB_E_FORMAT, "\"%s\"[%zu] is not a token id", key, i);
+        nib_token token = (nib_token)id;
+        if (!nib_cli_append_ids(out, &token, 1)) return nib_fail_nomem(err, sizeof token, key);
+    }
+    return NIB_OK;
+}
+
+nib_status nib_cli_json_get_text(json_t *request, nib_buf *bytes, nib_str *text, nib_error *err) {
+    json_t *plain = json_object_get(request, "text"), *hex = json_object_get(request, "hex");
+    if (json_is_string(plain)) {
+        *text = (nib_str){json_string_value(plain), json_string_length(plain)};
+        return NIB_OK;
+    }
+    if (!json_is_string(hex)) return nib_fail(err, NIB_E_FORMAT, "expected \"text\" or \"hex\", a string");
+    const char *digits = json_string_value(hex);
+    size_t n = json_string_length(hex);
+    bytes->len = 0;
+    for (size_t i = 0; i < n; i += 2) {
+        int high = nib_cli_hex_digit(digits[i]), low = i + 1 < n ? nib_cli_hex_digit(digits[i + 1]) : -1;
+        if (high < 0 || low < 0) return nib_fail(err, NIB_E_FORMAT, "\"hex\" is not a row of pairs of hexadecimal digits");
+        nib_buf_char(bytes, (char)(high << 4 | low));
+    }
+    if (bytes->failed) return nib_fail_nomem(err, n / 2, "\"hex\"");
+    *text = (nib_str){bytes->ptr, bytes->len};
+    return NIB_OK;
+}
+
+/* ---- lines */
+
+/* jansson recurses on nesting: look before it does. */
+static bool too_deep(const char *line, size_t n) {
+    int depth = 0;
+    bool in_string = false;
+    for (size_t i = 0; i < n; i++) {
+        char c = line[i];
+        if (in_string && c == '\\')
+            i++;
+        else if (c == '"')
+            in_string = !in_string;
+        else if (!in_string && (c == '[' || c == '{') && ++depth > MAX_DEPTH)
+            return true;
+        else if (!in_string && (c == ']' || c == '}'))
+            depth--;
+    }
+    return false;
+}
+
+static nib_status answer_line(const char *line, size_t n, json_t *reply, nib_cli_jsonl_fn answer, void *user, nib_error *err) {
+    json_error_t why;
+    if (too_deep(line, n)) return nib_fail(err, NIB_E_FORMAT, "nested deeper than %d", MAX_DEPTH);
+    json_t *request = json_loadb(line, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
+    if (!request) return nib_fail(err, NIB_E_FORMAT, "not JSON: %s (column %d)", why.text, why.column);
+    nib_status status = json_is_object(request) ? answer(user, request, reply, err)
+                                                : nib_fail(err, NIB_E_FORMAT, "expected an object");
+    json_decref(request);
+    return status;
+}
+
+int nib_cli_jsonl(nib_cli_out *out, const nib_cli_term *term, nib_cli_jsonl_fn answer, void *user) {
+    char *line = NULL;
+    size_t capacity = 0;
+    ssize_t n = 0;
+    int status = NIB_CLI_DONE;
+    while (!out->error && !nib_cli_interrupted() && (n = getline(&line, &capacity, stdin)) >= 0) {
+        nib_error err;
+        if (strspn(line, " \t\r\n") == (size_t)n) continue;
+        json_t *reply = json_object();
+        if (answer_line(line, (size_t)n, reply, answer, user, &err) != NIB_OK) {
+            if (err.code == NIB_E_CANCELLED) {
+                json_decref(reply);
+                break;
+            }
+            json_object_clear(reply);
+            json_object_set_new(reply, "error", nib_cli_json_str((nib_str){err.message, strlen(err.message)}));
+            status = NIB_CLI_FAILED;
+        }
+        nib_cli_json_write(out, reply);
+        if (out->is_live) nib_cli_out_flush(out);
+    }
+    free(line);
+    if (n < 0 && ferror(stdin) && !nib_cli_interrupted()) {
+        nib_cli_error(term, "cannot read standard input: %s", strerror(errno));
+        status = NIB_CLI_FAILED;
+    }
+    return nib_cli_interrupted() ? 128 + nib_cli_interrupted() : status;
+}

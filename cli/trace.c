@@ -1,0 +1,160 @@
+/* cli/trace.c - the record of one token's journey in -> numbered, readable parts or JSON out. Called by cmd_trace.c. */
+#include "trace.h"
+
+#include "tokens.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- for people */
+
+static void heading(nib_cli_out *out, const nib_cli_session *s, const char *name, const char *what) {
+    bool color = s->term->out_color;
+    nib_cli_out_printf(out, "%s%-9s%s %s\n", color ? "\033[1m" : "", name, color ? "\033[0m" : "", what);
+}
+
+static void print_token(nib_cli_out *out, const nib_cli_session *s, const nib_logprob *candidate) {
+    nib_buf text = {0};
+    nib_cli_token_quoted(&text, s->tok, candidate->id);
+    nib_cli_out_printf(out, "  %8d  %9.4f  %6.2f %%  %s\n", candidate->id, (double)candidate->logprob,
+                       100 * exp((double)candidate->logprob), nib_buf_cstr(&text));
+    nib_buf_free(&text);
+}
+
+void nib_cli_trace_print_prompt(nib_cli_out *out, const nib_cli_session *s, nib_str text, const nib_token_list *ids) {
+    nib_buf line = {0};
+    nib_buf_printf(&line, "%zu bytes: ", text.len);
+    nib_cli_escaped(&line, text);
+    heading(out, s, "text", nib_buf_cstr(&line));
+    line.len = 0;
+    nib_buf_printf(&line, "%zu tokens (%s %s)", ids->n, nib_tokenizer_kind(s->tok), nib_tokenizer_pre(s->tok));
+    heading(out, s, "ids", nib_buf_cstr(&line));
+    for (size_t i = 0; i < ids->n; i++) {
+        line.len = 0;
+        nib_cli_token_line(&line, s->tok, ids->ids[i]);
+        nib_cli_out_printf(out, "  %s\n", nib_buf_cstr(&line));
+    }
+    nib_buf_free(&line);
+}
+
+static void print_steps(nib_cli_out *out, const nib_cli_session *s, const nib_cli_trace_token *t) {
+    const double *ms = t->step_ms.items;
+    double total = 0;
+    uint64_t bytes = 0, macs = 0;
+    char line[128];
+    for (size_t i = 0; i < t->step_ms.n; i++) total += ms[i];
+    snprintf(line, sizeof line, "%zu steps; rows x width in -> width out", t->step_ms.n);
+    heading(out, s, "plan", line);
+    nib_cli_out_printf(out, "  %4s  %-10s %-20s %-6s %-20s %11s %10s %8s %6s\n", "step", "op", "name", "type", "shape",
+                       "bytes", "MMACs", "ms", "share");
+    for (size_t i = 0; i < t->step_ms.n; i++) {
+        nib_step_info step;
+        if (nib_model_step(s->model, i, &step) != NIB_OK) continue;
+        snprintf(line, sizeof line, "%llu x %llu -> %llu", (unsigned long long)nib_cli_step_rows(&step, t->shape),
+                 (unsigned long long)step.n_in, (unsigned long long)step.n_out);
+        nib_cli_out_printf(out, "  %4zu  %-10s %-20s %-6s %-20s %11llu %10.3f %8.3f %5.1f%%\n", i, step.op, step.name,
+                           step.type, line, (unsigned long long)step.bytes,
+                           (double)nib_cli_step_macs(&step, t->shape) / 1e6, ms[i], total > 0 ? 100 * ms[i] / total : 0);
+        bytes += step.bytes;
+        macs += nib_cli_step_macs(&step, t->shape);
+    }
+    nib_cli_out_printf(out, "  %-65s %11llu %10.3f %8.3f\n", "all steps", (unsigned long long)bytes, (double)macs / 1e6, total);
+    nib_cli_out_printf(out, "  the whole batch took %.3f ms: %.2f GB/s of weights, %.2f billion MACs/s\n", t->batch_ms,
+                       (double)bytes / 1e6 / t->batch_ms, (double)macs / 1e6 / t->batch_ms);
+}
+
+static void print_samplers(nib_cli_out *out, const nib_cli_session *s, const nib_cli_trace_token *t) {
+    const nib_cli_trace_sampler *samplers = t->samplers.items;
+    enum { SHOWN = 4 };
+    heading(out, s, "sampling", "each sampler: candidates before -> after, and the best that are left");
+    for (size_t i = 0; i < t->samplers.n; i++) {
+        nib_buf line = {0};
+        nib_buf_printf(&line, "  %-12s %7u -> %7u ", samplers[i].name, samplers[i].n_before, samplers[i].n_after);
+        for (uint32_t k = 0; k < samplers[i].n && k < SHOWN; k++) {
+            nib_buf_char(&line, ' ');
+            nib_cli_token_quoted(&line, s->tok, samplers[i].candidates[k].id);
+            nib_buf_printf(&line, " %.3f", (double)samplers[i].candidates[k].logprob);
+        }
+        if (samplers[i].n_after > SHOWN) nib_buf_str(&line, " ...");
+        nib_cli_out_printf(out, "%s\n", nib_buf_cstr(&line));
+        nib_buf_free(&line);
+    }
+}
+
+void nib_cli_trace_print(nib_cli_out *out, const nib_cli_session *s, const nib_cli_trace_token *t) {
+    char line[160];
+    unsigned long long first = t->shape.past, last = t->shape.past + t->shape.n_tok - 1;
+    snprintf(line, sizeof line, "%llu token%s of sequence 0 at positions %llu to %llu, logits for the last",
+             (unsigned long long)t->shape.n_tok, t->shape.n_tok == 1 ? "" : "s", first, last);
+    heading(out, s, "batch", line);
+    print_steps(out, s, t);
+    snprintf(line, sizeof line, "%u values, hash %016llx; the best: id, log-probability, probability, text",
+             nib_model_n_vocab(s->model), (unsigned long long)t->logits_hash);
+    heading(out, s, "logits", line);
+    for (uint32_t i = 0; i < t->n_top; i++) print_token(out, s, &t->top[i]);
+    print_samplers(out, s, t);
+    snprintf(line, sizeof line, "for position %llu", last + 1);
+    heading(out, s, "chosen", line);
+    print_token(out, s, &(nib_logprob){t->id, t->logprob});
+    nib_buf shown = {0};
+    nib_buf_printf(&shown, "%zu bytes: ", t->text.len);
+    nib_cli_escaped(&shown, (nib_str){t->text.ptr, t->text.len});
+    heading(out, s, "text", nib_buf_cstr(&shown));
+    nib_buf_free(&shown);
+}
+
+/* ---- JSON */
+
+static json_t *steps_json(const nib_cli_session *s, const nib_cli_trace_token *t) {
+    const double *ms = t->step_ms.items;
+    double total = 0;
+    for (size_t i = 0; i < t->step_ms.n; i++) total += ms[i];
+    json_t *list = json_array();
+    for (size_t i = 0; i < t->step_ms.n; i++) {
+        nib_step_info step;
+        if (nib_model_step(s->model, i, &step) != NIB_OK) continue;
+        json_t *o = json_object();
+        json_object_set_new(o, "op", json_string(step.op));
+        json_object_set_new(o, "name", json_string(step.name));
+        json_object_set_new(o, "type", json_string(step.type));
+        json_object_set_new(o, "layer", json_integer(step.layer));
+        json_object_set_new(o, "rows", json_integer((json_int_t)nib_cli_step_rows(&step, t->shape)));
+        json_object_set_new(o, "n_in", json_integer((json_int_t)step.n_in));
+        json_object_set_new(o, "n_out", json_integer((json_int_t)step.n_out));
+        json_object_set_new(o, "bytes", json_integer((json_int_t)step.bytes));
+        json_object_set_new(o, "macs", json_integer((json_int_t)nib_cli_step_macs(&step, t->shape)));
+        json_object_set_new(o, "ms", nib_cli_json_number(ms[i]));
+        json_object_set_new(o, "share", nib_cli_json_number(total > 0 ? ms[i] / total : 0));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+static json_t *samplers_json(const nib_cli_trace_token *t) {
+    const nib_cli_trace_sampler *samplers = t->samplers.items;
+    json_t *list = json_array();
+    for (size_t i = 0; i < t->samplers.n; i++) {
+        json_t *o = json_object();
+        json_object_set_new(o, "name", json_string(samplers[i].name));
+        json_object_set_new(o, "before", json_integer(samplers[i].n_before));
+        json_object_set_new(o, "after", json_integer(samplers[i].n_after));
+        json_object_set_new(o, "best", nib_cli_json_logprobs(samplers[i].candidates, samplers[i].n));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+json_t *nib_cli_trace_json(const nib_cli_session *s, const nib_cli_trace_token *t) {
+    json_t *o = json_object();
+    json_object_set_new(o, "batch", nib_cli_json_ids(t->ids, (size_t)t->shape.n_tok));
+    json_object_set_new(o, "position", json_integer((json_int_t)t->shape.past));
+    json_object_set_new(o, "ms", nib_cli_json_number(t->batch_ms));
+    json_object_set_new(o, "steps", steps_json(s, t));
+    json_object_set_new(o, "logits_hash", nib_cli_json_hash(t->logits_hash));
+    json_object_set_new(o, "top", nib_cli_json_logprobs(t->top, t->n_top));
+    json_object_set_new(o, "samplers", samplers_json(t));
+    json_object_set_new(o, "id", json_integer(t->id));
+    json_object_set_new(o, "logprob", nib_cli_json_number((double)t->logprob));
+    json_object_set_new(o, "text", nib_cli_json_str((nib_str){t->text.ptr, t->text.len}));
+    return o;
+}
