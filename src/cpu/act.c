@@ -85,23 +85,13 @@ static float quantize_block(const float *x, size_t n, int8_t *code) {
     return d;
 }
 
-/* Columns k … k+n-1 of a row, zeros behind its end. */
-static const float *columns(const nib_cpu_act *act, uint32_t t, size_t k, size_t n, float *buf) {
-    const float *x = act->x + t * act->stride;
-    if (k + n <= act->n_cols) return x + k;
-    size_t have = k < act->n_cols ? act->n_cols - k : 0;
-    memset(buf, 0, n * sizeof *buf);
-    if (have) memcpy(buf, x + k, have * sizeof *buf);
-    return buf;
-}
-
 /* Sums of n codes: half[0] of those with k % 4 < 2, half[1] of the others. */
 static void half_sums(const int8_t *q, int n, int half[2]) {
     half[0] = half[1] = 0;
     for (int k = 0; k < n; k++) half[k % 4 / 2] += q[k];
 }
 
-void nib_cpu_act_q32_ref(const nib_cpu_act *act, uint32_t t) {
+static void quantize32(const nib_cpu_act *act, uint32_t t) {
     const nib_cpu_act_q32 *a = &act->q32;
     size_t np = act->np, n32 = a->n_pad / 32, at = nib_cpu_act_at(act, t, n32, 1);
     int8_t *line = a->q + nib_cpu_act_at(act, t, n32 / 2, LINE);
@@ -109,7 +99,7 @@ void nib_cpu_act_q32_ref(const nib_cpu_act *act, uint32_t t) {
         float buf[32];
         int8_t *q = line + b / 2 * np * LINE + b % 2 * 32;
         int half[2];
-        a->d[at] = quantize_block(columns(act, t, 32 * b, 32, buf), 32, q);
+        a->d[at] = quantize_block(nib_cpu_act_columns(act, t, 32 * b, 32, buf), 32, q);
         half_sums(q, 32, half);
         int sum = half[0] + half[1];
         a->sum[at] = (float)sum;
@@ -146,18 +136,25 @@ static void q256_sums(const nib_cpu_act *act, uint32_t t, size_t b, size_t j, co
 #undef AT
 }
 
-void nib_cpu_act_q256_ref(const nib_cpu_act *act, uint32_t t) {
+static void quantize256(const nib_cpu_act *act, uint32_t t) {
     const nib_cpu_act_q256 *a = &act->q256;
     size_t np = act->np, n256 = a->n_pad / 256;
     int8_t *line = a->q + nib_cpu_act_at(act, t, 4 * n256, LINE);
     for (size_t b = 0; b < n256; b++) {
         float buf[256];
         int8_t code[256];
-        a->d[nib_cpu_act_at(act, t, n256, 1) + b * np] =
-            quantize_block(columns(act, t, 256 * b, 256, buf), 256, code);
+        const float *x = nib_cpu_act_columns(act, t, 256 * b, 256, buf);
+        a->d[nib_cpu_act_at(act, t, n256, 1) + b * np] = quantize_block(x, 256, code);
         for (size_t i = 0; i < 4; i++, line += np * LINE) memcpy(line, code + LINE * i, LINE);
         for (size_t j = 0; j < 8; j++) q256_sums(act, t, b, j, code + 32 * j);
     }
+}
+
+const nib_cpu_mm_quantize nib_cpu_mm_quantize_scalar = {quantize32, quantize256};
+
+static void quantize_token(const nib_cpu_isa *isa, const nib_cpu_act *act, uint32_t t) {
+    if (act->forms & NIB_ACT_Q32) isa->mm->quantize->q32(act, t);
+    if (act->forms & NIB_ACT_Q256) isa->mm->quantize->q256(act, t);
 }
 
 /* Kernels that take four tokens at once may read up to three behind the last: as a row of zeros. */
@@ -167,17 +164,10 @@ static void zero_rest(const nib_cpu_isa *isa, const nib_cpu_act *act) {
     zero.x = none;
     zero.stride = 0;
     zero.n_cols = 0;
-    if (act->np == 1) return;
-    for (uint32_t t = act->n_tok; t % 4 != 0; t++) {
-        if (act->forms & NIB_ACT_Q32) isa->mm->quantize32(&zero, t);
-        if (act->forms & NIB_ACT_Q256) isa->mm->quantize256(&zero, t);
-    }
+    for (uint32_t t = act->n_tok; t % 4 != 0; t++) quantize_token(isa, &zero, t);
 }
 
 void nib_cpu_act_quantize(const nib_cpu_isa *isa, const nib_cpu_act *act, uint32_t t0, uint32_t t1) {
-    for (uint32_t t = t0; t < t1; t++) {
-        if (act->forms & NIB_ACT_Q32) isa->mm->quantize32(act, t);
-        if (act->forms & NIB_ACT_Q256) isa->mm->quantize256(act, t);
-    }
-    if (t1 == act->n_tok && t0 < t1) zero_rest(isa, act);
+    for (uint32_t t = t0; t < t1; t++) quantize_token(isa, act, t);
+    if (t1 == act->n_tok && t0 < t1 && act->np > 1) zero_rest(isa, act);
 }

@@ -14,6 +14,8 @@
 
 #include "cpu/isa.h"
 
+#include <string.h>
+
 enum { /* what a consumer reads; a buffer may hold several */
     NIB_ACT_F32 = 1,  /* the floats themselves: F32, F16, BF16 weights */
     NIB_ACT_Q32 = 2,  /* int8 with a scale per 32: types of 32 weights a block */
@@ -79,9 +81,13 @@ static inline size_t nib_cpu_act_at(const nib_cpu_act *act, uint32_t t, size_t n
     return ((size_t)(t / act->np) * n * act->np + t % act->np) * width;
 }
 
-/* One row as it is quantised: codes and scales, from which the side arrays follow. The scalar functions define the bits
- * that other levels must give. */
-void nib_cpu_act_q32_ref(const nib_cpu_act *act, uint32_t t);
-void nib_cpu_act_q256_ref(const nib_cpu_act *act, uint32_t t);
+/* Columns k … k+n-1 of token t: in place, or in buf with zeros where the row has ended. */
+static inline const float *nib_cpu_act_columns(const nib_cpu_act *act, uint32_t t, size_t k, size_t n, float *buf) {
+    const float *x = act->x + t * act->stride;
+    if (k + n <= act->n_cols) return x + k;
+    memset(buf, 0, n * sizeof *buf);
+    if (k < act->n_cols) memcpy(buf, x + k, (act->n_cols - k) * sizeof *buf);
+    return buf;
+}
 
 #endif

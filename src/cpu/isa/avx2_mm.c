@@ -1,4 +1,4 @@
-/* cpu/isa/avx2_mm.c - AVX2: kernels of floating-point weights, quantisation of activations, and the table of the level.
+/* cpu/isa/avx2_mm.c - AVX2: kernels of floating-point weights, and the table of the level.
  *
  * Floats: one fma per column and output, both halves of 16 rows for up to 6 tokens, which fills the registers. */
 #include "cpu/isa/avx2_mm.h"
@@ -60,8 +60,7 @@ FLOAT_KERNEL(BF16, FLOAT_B16)
 /* ---- the level */
 
 const nib_cpu_mm nib_cpu_mm_avx2 = {
-    .quantize32 = nib_cpu_act_q32_ref,
-    .quantize256 = nib_cpu_act_q256_ref,
+    .quantize = &nib_cpu_mm_quantize_avx2,
     .kernel =
         {
 #define X(name, gguf, block, bytes) [NIB_QUANT_##name] = &nib_cpu_mm_avx2_##name,

@@ -15,17 +15,22 @@ typedef struct nib_cpu_mm_kernel {
     void (*mul)(const void *w, const nib_cpu_act *act, uint32_t t0, uint32_t n, float *tile);
 } nib_cpu_mm_kernel;
 
+/* Fill a form of token t: codes, scales, side arrays. The scalar ones define the bits. */
+typedef struct nib_cpu_mm_quantize {
+    void (*q32)(const nib_cpu_act *act, uint32_t t);
+    void (*q256)(const nib_cpu_act *act, uint32_t t);
+} nib_cpu_mm_quantize;
+
 typedef struct nib_cpu_mm {
-    /* Fill the form of token t; may be a token behind the last when act->n_cols is 0 (all zeros). */
-    void (*quantize32)(const nib_cpu_act *act, uint32_t t);
-    void (*quantize256)(const nib_cpu_act *act, uint32_t t);
+    const nib_cpu_mm_quantize *quantize;
     const nib_cpu_mm_kernel *kernel[NIB_QUANT_COUNT];
 } nib_cpu_mm;
 
 extern const nib_cpu_mm nib_cpu_mm_scalar;
 extern const nib_cpu_mm nib_cpu_mm_avx2;
 
-/* Kernels that the table of a higher level may take over. */
+/* What the table of a higher level may take over. */
+extern const nib_cpu_mm_quantize nib_cpu_mm_quantize_scalar, nib_cpu_mm_quantize_avx2;
 #define X(name, gguf, block, bytes) extern const nib_cpu_mm_kernel nib_cpu_mm_avx2_##name;
 #include "quant/types.def"
 #undef X

@@ -143,8 +143,7 @@ KERNEL_FLOAT(BF16, uint16_t, nib_bf16_to_f32)
 #undef X
 
 const nib_cpu_mm nib_cpu_mm_scalar = {
-    .quantize32 = nib_cpu_act_q32_ref,
-    .quantize256 = nib_cpu_act_q256_ref,
+    .quantize = &nib_cpu_mm_quantize_scalar,
     .kernel =
         {
 #define X(name, gguf, block, bytes) [NIB_QUANT_##name] = &kernel_##name,
