@@ -73,6 +73,19 @@ static nib_status split_count(const nib_gguf_file *first, uint32_t *count, nib_e
     return NIB_E_ARG;
 }
 
+/* Part i (from 0) says that it is that. */
+static nib_status check_part(const nib_gguf_file *file, uint32_t i, uint32_t count, nib_error *err) {
+    uint64_t no, n;
+    NIB_TRY(split_number(file, "split.no", UINT64_MAX, &no, err));
+    NIB_TRY(split_number(file, "split.count", UINT64_MAX, &n, err));
+    if (no == i && n == count) return NIB_OK;
+    if (no == UINT64_MAX || n == UINT64_MAX)
+        return nib_fail(err, NIB_E_FORMAT, "%s: split.%s is missing, expected part %u of %u", file->path,
+                        no == UINT64_MAX ? "no" : "count", (unsigned)i + 1, (unsigned)count);
+    return nib_fail(err, NIB_E_FORMAT, "%s: split.no is %llu and split.count %llu, expected %u and %u", file->path,
+                    (ull)no, (ull)n, (unsigned)i, (unsigned)count);
+}
+
 /* Opens part i (from 0) beside the first. */
 static nib_status open_part(nib_gguf *g, uint32_t i, uint32_t count, const nib_gguf_config *config, nib_error *err) {
     const nib_gguf_file *first = &g->files[0];
@@ -90,12 +103,7 @@ static nib_status open_part(nib_gguf *g, uint32_t i, uint32_t count, const nib_g
         goto out;
     }
     g->n_files = i + 1;
-    uint64_t no, n;
-    NIB_TRY_OUT(split_number(&g->files[i], "split.no", UINT64_MAX, &no, err));
-    NIB_TRY_OUT(split_number(&g->files[i], "split.count", 0, &n, err));
-    if (no != i || n != count)
-        status = nib_fail(err, NIB_E_FORMAT, "%s: split.no is %lld and split.count %llu, expected %u and %u", path.ptr,
-                          (long long)no, (ull)n, (unsigned)i, (unsigned)count);
+    status = check_part(&g->files[i], i, count, err);
 out:
     nib_buf_free(&path);
     return status;
