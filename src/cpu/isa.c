@@ -28,6 +28,12 @@ static bool usable_avx2(void) {
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_FMA) || !(c & bit_F16C)) return false;
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_AVX2);
 }
+
+static bool usable_avxvnni(void) {
+    unsigned a, b, c, d;
+    const unsigned avx_vnni = 1u << 4; /* leaf 7, sub-leaf 1, EAX */
+    return usable_avx2() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & avx_vnni);
+}
 #endif
 
 static bool usable_always(void) {
@@ -36,7 +42,9 @@ static bool usable_always(void) {
 
 /* X(name, usable, ops, mm), best first. */
 #if defined(__x86_64__)
-#define LEVELS_X86(X) X(avx2, usable_avx2, nib_cpu_ops_avx2, nib_cpu_mm_avx2)
+#define LEVELS_X86(X)                                                                                                  \
+    X(avxvnni, usable_avxvnni, nib_cpu_ops_avx2, nib_cpu_mm_avxvnni)                                                   \
+    X(avx2, usable_avx2, nib_cpu_ops_avx2, nib_cpu_mm_avx2)
 #else
 #define LEVELS_X86(X)
 #endif

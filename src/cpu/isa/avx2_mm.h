@@ -31,6 +31,8 @@ typedef enum codes {
     CODES_FP4, /* 4 … 28: the doubled values of E2M1 plus 16; 4 lines */
     CODES_IQ4, /* signed values of the IQ4 table; 4 lines */
     CODES_S8,  /* signed bytes; 8 lines */
+    CODES_IQ4_U, /* the same plus 128, as unsigned bytes */
+    CODES_S8_U,
 } codes;
 
 INL __m256i load(const void *p) {
@@ -75,8 +77,11 @@ INL __m256i shift_and(__m256i x, int left, int mask) {
 /* The codes of a block: v[s] is chunk s. */
 INL void unpack(codes kind, const uint8_t *b, int half, __m256i v[8]) {
     b += 32 * half;
-    if (kind == CODES_S8) {
-        UNROLL for (int s = 0; s < 8; s++) v[s] = load(b + 64 * s);
+    if (kind == CODES_S8 || kind == CODES_S8_U) {
+        UNROLL for (int s = 0; s < 8; s++) {
+            v[s] = load(b + 64 * s);
+            if (kind == CODES_S8_U) v[s] = _mm256_xor_si256(v[s], _mm256_set1_epi8(-128));
+        }
         return;
     }
     if (kind == CODES_U2 || kind == CODES_U3) {
@@ -99,12 +104,12 @@ INL void unpack(codes kind, const uint8_t *b, int half, __m256i v[8]) {
     if (kind == CODES_U6)
         UNROLL for (int s = 0; s < 8; s++)
             v[s] = _mm256_or_si256(v[s], shift_and(load(b + 256 + s / 4 * 64), 4 - s % 4 * 2, 48));
-    if (kind == CODES_FP4 || kind == CODES_IQ4) {
-        const __m256i fp4 = _mm256_broadcastsi128_si256(
-            _mm_setr_epi8(16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4));
-        const __m256i iq4 = _mm256_broadcastsi128_si256(
-            _mm_setr_epi8(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113));
-        UNROLL for (int s = 0; s < 8; s++) v[s] = _mm256_shuffle_epi8(kind == CODES_FP4 ? fp4 : iq4, v[s]);
+    if (kind == CODES_FP4 || kind == CODES_IQ4 || kind == CODES_IQ4_U) {
+        __m256i table = _mm256_broadcastsi128_si256(
+            kind == CODES_FP4 ? _mm_setr_epi8(16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4)
+                              : _mm_setr_epi8(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113));
+        if (kind == CODES_IQ4_U) table = _mm256_xor_si256(table, _mm256_set1_epi8(-128));
+        UNROLL for (int s = 0; s < 8; s++) v[s] = _mm256_shuffle_epi8(table, v[s]);
     }
 }
 
@@ -114,7 +119,7 @@ INL size_t block_bytes(codes kind) {
            : kind == CODES_U3 ? 192
            : kind == CODES_U5 ? 320
            : kind == CODES_U6 ? 384
-           : kind == CODES_S8 ? 512
+           : kind == CODES_S8 || kind == CODES_S8_U ? 512
                               : 256;
 }
 
@@ -148,5 +153,26 @@ INL __m256i dot16_signed(const __m256i m[4], const __m256i v[4], const int8_t *a
 INL void prefetch(const void *p, int n) {
     UNROLL for (int i = 0; i < n; i++) _mm_prefetch((const char *)p + 64 * i, _MM_HINT_T0);
 }
+
+/* A kernel is tiles for 2, 4, 6 and 8 tokens of a panel, and one for a single token. tile_half and decode are those of
+ * the unit that uses the macro; the layout is the list of its fields. */
+#define TILE_256(TYPE, NC, ...)                                                                                        \
+    __attribute__((noinline)) static void TYPE##_##NC(const void *w, const nib_cpu_act *act, uint32_t t0, float *tile) { \
+        tile_half((layout){__VA_ARGS__}, 0, NC, w, act, t0, tile);                                                     \
+        tile_half((layout){__VA_ARGS__}, 1, NC, w, act, t0, tile);                                                     \
+    }
+#define KERNEL_256(LEVEL, TYPE, ...)                                                                                   \
+    TILE_256(TYPE, 2, __VA_ARGS__)                                                                                     \
+    TILE_256(TYPE, 4, __VA_ARGS__)                                                                                     \
+    TILE_256(TYPE, 6, __VA_ARGS__)                                                                                     \
+    TILE_256(TYPE, 8, __VA_ARGS__)                                                                                     \
+    static void TYPE(const void *w, const nib_cpu_act *act, uint32_t t0, uint32_t n, float *tile) {                    \
+        if (act->np == 1) decode((layout){__VA_ARGS__}, w, act, tile);                                                 \
+        else if (n <= 2) TYPE##_2(w, act, t0, tile);                                                                   \
+        else if (n <= 4) TYPE##_4(w, act, t0, tile);                                                                   \
+        else if (n <= 6) TYPE##_6(w, act, t0, tile);                                                                   \
+        else TYPE##_8(w, act, t0, tile);                                                                               \
+    }                                                                                                                  \
+    const nib_cpu_mm_kernel nib_cpu_mm_##LEVEL##_##TYPE = {8, TYPE};
 
 #endif

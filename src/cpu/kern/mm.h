@@ -28,10 +28,11 @@ typedef struct nib_cpu_mm {
 
 extern const nib_cpu_mm nib_cpu_mm_scalar;
 extern const nib_cpu_mm nib_cpu_mm_avx2;
+extern const nib_cpu_mm nib_cpu_mm_avxvnni;
 
 /* What the table of a higher level may take over. */
 extern const nib_cpu_mm_quantize nib_cpu_mm_quantize_scalar, nib_cpu_mm_quantize_avx2;
-#define X(name, gguf, block, bytes) extern const nib_cpu_mm_kernel nib_cpu_mm_avx2_##name;
+#define X(name, gguf, block, bytes) extern const nib_cpu_mm_kernel nib_cpu_mm_avx2_##name, nib_cpu_mm_avxvnni_##name;
 #include "quant/types.def"
 #undef X
 
