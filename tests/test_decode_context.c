@@ -152,6 +152,34 @@ static void test_same_bits(void **state) {
     print_message("%u runs of %d rows compared\n", n_compared, N_TOK);
 }
 
+/* Beyond one segment of 512 positions: split over threads in decode, whole in prefill; window and none. */
+static void test_long_context(void **state) {
+    (void)state;
+    enum { N = 1200 };
+    static uint64_t want[N], got[N];
+    for (size_t a = 0; a < 4; a += 3) {
+        fixture f;
+        tiny_model m = model_of(arch_names[a], "Q8_0");
+        m.n_layer = 6; /* gemma3: five of them have windows */
+        m.sliding_window = a ? 600 : 0;
+        open_model(&f, &m, NULL);
+        nib_context_config c = NIB_CONTEXT_CONFIG_INIT;
+        c.n_ctx = N, c.n_logits = N;
+        nib_context *ctx = context(&f, c);
+        feed(&f, ctx, 0, 0, 0, N, 1, want);
+        nib_context_free(ctx);
+        for (int threads = 1; threads <= 3; threads++) {
+            c.n_threads = threads;
+            ctx = context(&f, c);
+            feed(&f, ctx, 0, 0, 0, N - 60, 500, got);
+            feed(&f, ctx, 0, 0, N - 60, N, 1, got);
+            assert_same(want, got, N, "a long context");
+            nib_context_free(ctx);
+        }
+        close_model(&f);
+    }
+}
+
 /* Eight sequences in one batch, interleaved, against each of them alone; with another level of chunking. */
 static void test_batch_of_sequences(void **state) {
     (void)state;
@@ -362,6 +390,7 @@ static void test_two_contexts(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_long_context),
         cmocka_unit_test(test_batch_of_sequences),
         cmocka_unit_test(test_fork_and_truncate),
         cmocka_unit_test(test_errors_change_nothing),

@@ -11,6 +11,8 @@
 
 #define NIB_BLOCK_TOK 8 /* most tokens of a sequence that share the pages which attention loads */
 
+#define NIB_SPLIT_PAIRS 4 /* attention splits contexts when there are fewer (token, key head) pairs than this per thread */
+
 /* Consecutive tokens of one sequence in the batch. */
 typedef struct nib_cpu_block {
     uint32_t first, n;
@@ -35,6 +37,9 @@ struct nib_cpu {
     unsigned char *scratch;   /* scratch_bytes for each thread */
     size_t scratch_bytes;
     atomic_uint *claimed;     /* by step: chunks taken so far */
+    float *partials;          /* of split attention; touched only as far as contexts reach */
+    size_t partial_bytes;
+    atomic_uint *finished;    /* by pair of split attention: segments done */
     double *step_ms;
 
     /* The current run. */
@@ -59,8 +64,9 @@ void nib_cpu_op_attention(nib_cpu *cpu, const nib_plan_step *s, int index);
 void nib_cpu_op_glu(nib_cpu *cpu, const nib_plan_step *s, int index);
 void nib_cpu_op_gather(nib_cpu *cpu, const nib_plan_step *s, int index);
 
-/* Scratch that attention needs per thread for a step. */
+/* Scratch that attention needs per thread for a step, and memory for the sums of split contexts of all threads. */
 size_t nib_cpu_attention_scratch(const nib_plan_step *s);
+size_t nib_cpu_attention_partials(const nib_plan_step *s, int n_threads, uint32_t n_pages);
 
 /* Rows of a step, and the part of them that belongs to a thread. */
 static inline uint32_t nib_cpu_n_rows(const nib_cpu *cpu, nib_plan_rows rows) {

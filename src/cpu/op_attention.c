@@ -1,9 +1,12 @@
-/* cpu/op_attention.c - attention over paged keys and values: threads claim (block of tokens, heads).
+/* cpu/op_attention.c - attention over paged keys and values: threads claim (block of tokens, key head[, segment]).
  *
  * For every query the arithmetic depends on absolute positions alone: pages of 32 in ascending order with an online
  * softmax (arXiv 1805.02867), segments of 512 positions each from scratch, merged in ascending order. So it does not
- * matter which queries share a page, or how many tokens came with them. Positions outside the window or after the token
- * are left out, not multiplied by zero: what lies there may be anything. */
+ * matter which queries share a page, how many tokens came with them, or which thread ran a segment. Positions outside
+ * the window or after the token are left out, not multiplied by zero: what lies there may be anything.
+ *
+ * When there are only a few single tokens (decode), their segments are claimed one by one; the thread that finishes the
+ * last segment of a token and head merges them all. */
 #include "cpu/internal.h"
 
 #include "base/math.h"
@@ -12,29 +15,31 @@
 
 #define SEGMENT_PAGES 16
 
+/* A softmax so far: sum of exp(score - m) in l, and of the same times values in acc (v_dim). */
+typedef struct partial {
+    float m, l, *acc;
+} partial;
+
 typedef struct query {
-    float *acc, *total;      /* v_dim each: of the segment, of all segments before */
-    float m, l, total_m, total_l;
+    partial segment, total;
     uint32_t pos, first_pos; /* its position and the first that it sees */
     float *out;
 } query;
 
+/* One thread's unit of work: the heads of one key head, for the tokens of a block. */
 typedef struct work {
-    const nib_cpu *cpu;
+    nib_cpu *cpu;
     const nib_plan_step *s;
-    uint32_t n_query;
-    query *queries;
-    const float **q;         /* n_query scaled queries of k_dim */
-    float *keys, *values;    /* scratch of one page */
-    float *scores;           /* n_query * 32 */
+    uint32_t head_kv, n_query;
+    query *queries;       /* in the order of their tokens, so that those that see a page stand side by side */
+    const float **q;      /* by query: k_dim scaled floats */
+    float *keys, *values; /* scratch of one page */
+    float *scores;        /* n_query * 32 */
+    float *memory;        /* of queries and their sums */
 } work;
 
 static uint32_t heads_per_kv(const nib_plan_step *s) {
     return s->n_head / s->n_head_kv;
-}
-
-static uint32_t max_queries(const nib_plan_step *s) {
-    return NIB_BLOCK_TOK * heads_per_kv(s);
 }
 
 static size_t round64(size_t n) {
@@ -42,68 +47,78 @@ static size_t round64(size_t n) {
 }
 
 size_t nib_cpu_attention_scratch(const nib_plan_step *s) {
-    size_t n = max_queries(s);
-    return round64(n * sizeof(query)) + round64(n * sizeof(float *)) +
-           round64(sizeof(float) * (n * (s->k_dim + 2 * (size_t)s->v_dim + NIB_PAGE_POS))) +
-           round64(sizeof(float) * NIB_PAGE_POS * s->k_dim) + round64(sizeof(float) * NIB_PAGE_POS * s->v_dim);
+    size_t n = (size_t)NIB_BLOCK_TOK * heads_per_kv(s);
+    return round64(n * sizeof(query)) + round64(n * sizeof(float *)) + round64(4 * n * NIB_PAGE_POS) +
+           round64(4 * (size_t)NIB_PAGE_POS * s->k_dim) + round64(4 * (size_t)NIB_PAGE_POS * s->v_dim) +
+           round64(4 * n * (s->k_dim + 2 * (size_t)s->v_dim));
 }
 
-/* Cuts the thread's scratch into the arrays of a unit. */
-static float *open_work(work *w, unsigned char *scratch) {
-    size_t n = max_queries(w->s);
-    w->queries = (query *)(void *)scratch;
-    scratch += round64(n * sizeof(query));
-    w->q = (const float **)(void *)scratch;
-    scratch += round64(n * sizeof(float *));
-    w->keys = (float *)(void *)scratch;
-    scratch += round64(sizeof(float) * NIB_PAGE_POS * w->s->k_dim);
-    w->values = (float *)(void *)scratch;
-    scratch += round64(sizeof(float) * NIB_PAGE_POS * w->s->v_dim);
-    w->scores = (float *)(void *)scratch;
-    return w->scores + n * NIB_PAGE_POS;
+static void *cut(unsigned char **at, size_t n_bytes) {
+    void *p = *at;
+    *at += round64(n_bytes);
+    return p;
 }
 
-/* Queries in the order of their tokens, so that those that see a page stand side by side. */
-static void add_queries(work *w, const nib_cpu_block *block, uint32_t head0, uint32_t head1, float *memory) {
+static void open_work(work *w, unsigned char *scratch) {
+    size_t n = (size_t)NIB_BLOCK_TOK * heads_per_kv(w->s);
+    w->queries = cut(&scratch, n * sizeof(query));
+    w->q = cut(&scratch, n * sizeof(float *));
+    w->scores = cut(&scratch, 4 * n * NIB_PAGE_POS);
+    w->keys = cut(&scratch, 4 * (size_t)NIB_PAGE_POS * w->s->k_dim);
+    w->values = cut(&scratch, 4 * (size_t)NIB_PAGE_POS * w->s->v_dim);
+    w->memory = (float *)(void *)scratch;
+}
+
+static void clear(partial *p, uint32_t v_dim) {
+    p->m = -INFINITY;
+    p->l = 0;
+    memset(p->acc, 0, v_dim * sizeof(float));
+}
+
+static void open_queries(work *w, const nib_cpu_block *block, uint32_t head_kv) {
     const nib_plan_step *s = w->s;
+    float *memory = w->memory;
+    w->head_kv = head_kv;
     w->n_query = 0;
     for (uint32_t t = block->first; t < block->first + block->n; t++)
-        for (uint32_t h = head0; h < head1; h++) {
+        for (uint32_t h = head_kv * heads_per_kv(s); h < (head_kv + 1) * heads_per_kv(s); h++) {
             query *q = &w->queries[w->n_query];
-            float *scaled = memory;
-            memcpy(scaled, nib_cpu_row(w->cpu, s->in, t) + (size_t)h * s->k_dim, s->k_dim * sizeof(float));
-            w->cpu->ops->scale(scaled, s->scale, s->k_dim);
-            memory += s->k_dim;
-            *q = (query){.acc = memory, .total = memory + s->v_dim, .m = -INFINITY, .total_m = -INFINITY};
-            memory += 2 * (size_t)s->v_dim;
-            memset(q->acc, 0, 2 * (size_t)s->v_dim * sizeof(float));
+            memcpy(memory, nib_cpu_row(w->cpu, s->in, t) + (size_t)h * s->k_dim, s->k_dim * sizeof(float));
+            w->cpu->ops->scale(memory, s->scale, s->k_dim);
+            w->q[w->n_query++] = memory;
+            q->segment.acc = memory + s->k_dim;
+            q->total.acc = q->segment.acc + s->v_dim;
+            memory = q->total.acc + s->v_dim;
+            clear(&q->segment, s->v_dim);
+            clear(&q->total, s->v_dim);
             q->pos = w->cpu->batch->pos[t];
             q->first_pos = s->window && q->pos + 1 > s->window ? q->pos + 1 - s->window : 0;
             q->out = nib_cpu_row(w->cpu, s->out, t) + (size_t)h * s->v_dim;
-            w->q[w->n_query++] = scaled;
         }
 }
 
-/* total = total and segment as one softmax; the segment starts again. */
-static void merge_segment(query *q, uint32_t v_dim) {
-    if (q->m == -INFINITY) return;
-    float m = q->m > q->total_m ? q->m : q->total_m;
-    float old = nib_expf(q->total_m - m), new = nib_expf(q->m - m);
-    for (uint32_t d = 0; d < v_dim; d++) q->total[d] = q->total[d] * old + q->acc[d] * new;
-    q->total_l = q->total_l * old + q->l * new;
-    q->total_m = m;
-    memset(q->acc, 0, v_dim * sizeof(float));
-    q->m = -INFINITY;
-    q->l = 0;
+/* total = total and next as one softmax. A segment that a query does not see leaves it alone. */
+static void merge(partial *total, const partial *next, uint32_t v_dim) {
+    if (next->m == -INFINITY) return;
+    float m = next->m > total->m ? next->m : total->m;
+    float a = nib_expf(total->m - m), b = nib_expf(next->m - m);
+    for (uint32_t d = 0; d < v_dim; d++) total->acc[d] = total->acc[d] * a + next->acc[d] * b;
+    total->l = total->l * a + next->l * b;
+    total->m = m;
+}
+
+static void finish(const query *q, uint32_t v_dim) {
+    float inverse = 1.0f / q->total.l;
+    for (uint32_t d = 0; d < v_dim; d++) q->out[d] = q->total.acc[d] * inverse;
 }
 
 /* Queries a … b-1 see page number `index` of the sequence. */
-static void run_page(work *w, uint32_t a, uint32_t b, uint32_t index, uint32_t page, uint32_t head_kv) {
+static void run_page(work *w, uint32_t a, uint32_t b, uint32_t index, uint32_t page) {
     const nib_plan_step *s = w->s;
     const nib_cpu_kv *kv = &w->cpu->kv;
     const nib_cpu_ops *ops = w->cpu->ops;
-    const float *keys = kv->k_type->load_keys(nib_cpu_kv_keys(kv, s->kv_layer, page, head_kv), w->keys, s->k_dim, ops);
-    const float *values = kv->v_type->load_values(nib_cpu_kv_values(kv, s->kv_layer, page, head_kv), w->values, s->v_dim, ops);
+    const float *keys = kv->k_type->load_keys(nib_cpu_kv_keys(kv, s->kv_layer, page, w->head_kv), w->keys, s->k_dim, ops);
+    const float *values = kv->v_type->load_values(nib_cpu_kv_values(kv, s->kv_layer, page, w->head_kv), w->values, s->v_dim, ops);
     uint32_t start = index * NIB_PAGE_POS;
     ops->page_scores(keys, w->q + a, b - a, s->k_dim, w->scores);
     for (uint32_t i = a; i < b; i++) {
@@ -113,42 +128,114 @@ static void run_page(work *w, uint32_t a, uint32_t b, uint32_t index, uint32_t p
         uint32_t last = q->pos - start < NIB_PAGE_POS ? q->pos - start + 1 : NIB_PAGE_POS;
         for (uint32_t j = 0; j < first; j++) scores[j] = -INFINITY;
         for (uint32_t j = last; j < NIB_PAGE_POS; j++) scores[j] = -INFINITY;
-        ops->page_softmax(scores, &q->m, &q->l, &corr);
-        ops->page_values(values, scores, first, last, s->v_dim, corr, q->acc);
+        ops->page_softmax(scores, &q->segment.m, &q->segment.l, &corr);
+        ops->page_values(values, scores, first, last, s->v_dim, corr, q->segment.acc);
     }
 }
 
-static void run_unit(work *w, const nib_cpu_block *block, uint32_t head_kv) {
-    const nib_plan_step *s = w->s;
-    const uint32_t *pages = w->cpu->batch->pages[block->first];
-    uint32_t n = w->n_query, first = w->queries[0].first_pos / NIB_PAGE_POS, last = w->queries[n - 1].pos / NIB_PAGE_POS;
-    for (uint32_t index = first; index <= last; index++) {
-        if (index % SEGMENT_PAGES == 0)
-            for (uint32_t i = 0; i < n; i++) merge_segment(&w->queries[i], s->v_dim);
+static uint32_t first_page(const work *w) {
+    return w->queries[0].first_pos / NIB_PAGE_POS;
+}
+
+static uint32_t last_page(const work *w) {
+    return w->queries[w->n_query - 1].pos / NIB_PAGE_POS;
+}
+
+/* The pages of one segment that any query sees. */
+static void run_segment(work *w, const uint32_t *pages, uint32_t segment) {
+    uint32_t n = w->n_query, index = segment * SEGMENT_PAGES, end = index + SEGMENT_PAGES;
+    if (index < first_page(w)) index = first_page(w);
+    if (end > last_page(w) + 1) end = last_page(w) + 1;
+    for (; index < end; index++) {
         uint32_t start = index * NIB_PAGE_POS, a = 0, b = n;
         while (a < n && w->queries[a].pos < start) a++; /* earlier tokens end before this page */
         while (b > a && w->queries[b - 1].first_pos >= start + NIB_PAGE_POS) b--; /* windows of later ones begin after it */
-        if (a < b) run_page(w, a, b, index, pages[index], head_kv);
+        if (a < b) run_page(w, a, b, index, pages[index]);
     }
-    for (uint32_t i = 0; i < n; i++) {
+}
+
+/* All segments of a block and key head, one after the other. */
+static void run_whole(work *w, const nib_cpu_block *block, uint32_t head_kv) {
+    open_queries(w, block, head_kv);
+    const uint32_t *pages = w->cpu->batch->pages[block->first];
+    for (uint32_t segment = first_page(w) / SEGMENT_PAGES; segment <= last_page(w) / SEGMENT_PAGES; segment++) {
+        run_segment(w, pages, segment);
+        for (uint32_t i = 0; i < w->n_query; i++) {
+            query *q = &w->queries[i];
+            merge(&q->total, &q->segment, w->s->v_dim);
+            clear(&q->segment, w->s->v_dim);
+        }
+    }
+    for (uint32_t i = 0; i < w->n_query; i++) finish(&w->queries[i], w->s->v_dim);
+}
+
+/* Splitting: segments of a token and key head ("pair") in places of their own: m, l, acc of each head and segment. */
+
+size_t nib_cpu_attention_partials(const nib_plan_step *s, int n_threads, uint32_t n_pages) {
+    size_t n_segments = (size_t)n_pages / SEGMENT_PAGES + 2;
+    return (size_t)NIB_SPLIT_PAIRS * (size_t)n_threads * n_segments * heads_per_kv(s) * (s->v_dim + 2) * sizeof(float);
+}
+
+static float *partial_at(const work *w, uint32_t pair, uint32_t segment, uint32_t head) {
+    size_t n_segments = (size_t)w->cpu->config.n_pages / SEGMENT_PAGES + 2;
+    return w->cpu->partials + ((pair * n_segments + segment) * heads_per_kv(w->s) + head) * (w->s->v_dim + 2);
+}
+
+static void merge_pair(work *w, uint32_t pair, uint32_t n_segments) {
+    for (uint32_t i = 0; i < w->n_query; i++) {
         query *q = &w->queries[i];
-        merge_segment(q, s->v_dim);
-        float inverse = 1.0f / q->total_l;
-        for (uint32_t d = 0; d < s->v_dim; d++) q->out[d] = q->total[d] * inverse;
+        for (uint32_t segment = 0; segment < n_segments; segment++) {
+            float *p = partial_at(w, pair, segment, i);
+            merge(&q->total, &(partial){p[0], p[1], p + 2}, w->s->v_dim);
+        }
+        finish(q, w->s->v_dim);
     }
+}
+
+static void run_split(work *w, uint32_t pair, const nib_cpu_block *block, uint32_t segment, uint32_t n_segments) {
+    open_queries(w, block, pair % w->s->n_head_kv);
+    run_segment(w, w->cpu->batch->pages[block->first], first_page(w) / SEGMENT_PAGES + segment);
+    for (uint32_t i = 0; i < w->n_query; i++) {
+        const partial *sum = &w->queries[i].segment;
+        float *p = partial_at(w, pair, segment, i);
+        p[0] = sum->m;
+        p[1] = sum->l;
+        memcpy(p + 2, sum->acc, w->s->v_dim * sizeof(float));
+    }
+    if (atomic_fetch_add(&w->cpu->finished[pair], 1) + 1 < n_segments) return;
+    atomic_store(&w->cpu->finished[pair], 0); /* for the next layer */
+    merge_pair(w, pair, n_segments);
+}
+
+static uint32_t count_segments(const work *w, const nib_cpu_block *block) {
+    uint32_t pos = w->cpu->batch->pos[block->first], window = w->s->window;
+    uint32_t first = window && pos + 1 > window ? pos + 1 - window : 0, per = SEGMENT_PAGES * NIB_PAGE_POS;
+    return pos / per - first / per + 1;
+}
+
+/* Unit `unit` of all tokens' segments: pairs of a token stand together, segments of a pair too. False: beyond the last. */
+static bool run_split_unit(work *w, uint32_t unit) {
+    for (uint32_t b = 0; b < w->cpu->n_blocks; b++) {
+        uint32_t n_segments = count_segments(w, &w->cpu->blocks[b]), n = n_segments * w->s->n_head_kv;
+        if (unit < n) {
+            uint32_t pair = b * w->s->n_head_kv + unit / n_segments;
+            run_split(w, pair, &w->cpu->blocks[b], unit % n_segments, n_segments);
+            return true;
+        }
+        unit -= n;
+    }
+    return false;
 }
 
 void nib_cpu_op_attention(nib_cpu *cpu, const nib_plan_step *s, int index) {
     work w = {.cpu = cpu, .s = s};
-    float *memory = open_work(&w, nib_cpu_scratch(cpu, index));
-    /* Heads that share keys and values go together when there is enough work for all threads. */
-    uint32_t group = heads_per_kv(s);
-    uint32_t step = (uint64_t)cpu->n_blocks * s->n_head_kv >= 4 * (uint64_t)cpu->config.n_threads ? group : 1;
-    uint32_t per_block = s->n_head / step, n = cpu->n_blocks * per_block;
-    for (uint32_t unit; (unit = nib_cpu_claim(cpu, s)) < n;) {
-        const nib_cpu_block *block = &cpu->blocks[unit / per_block];
-        uint32_t head = unit % per_block * step;
-        add_queries(&w, block, head, head + step, memory);
-        run_unit(&w, block, head / group);
+    open_work(&w, nib_cpu_scratch(cpu, index));
+    uint32_t n = cpu->n_blocks * s->n_head_kv;
+    bool splits = cpu->n_blocks == cpu->batch->n_tok && n < NIB_SPLIT_PAIRS * (uint32_t)cpu->config.n_threads;
+    if (splits) {
+        while (run_split_unit(&w, nib_cpu_claim(cpu, s))) {}
+        return;
     }
+    for (uint32_t unit; (unit = nib_cpu_claim(cpu, s)) < n;)
+        run_whole(&w, &cpu->blocks[unit / s->n_head_kv], unit % s->n_head_kv);
 }

@@ -78,9 +78,10 @@ static nib_status allocate(nib_cpu *cpu, nib_error *err) {
     cpu->act_rows = nib_calloc(plan->n_acts, sizeof *cpu->act_rows);
     cpu->claimed = nib_calloc(plan->n_steps, sizeof *cpu->claimed);
     cpu->blocks = nib_calloc(cpu->config.n_tok, sizeof *cpu->blocks);
+    cpu->finished = nib_calloc((size_t)cpu->config.n_threads * NIB_SPLIT_PAIRS, sizeof *cpu->finished);
     cpu->step_ms = cpu->config.profile ? nib_calloc(plan->n_steps, sizeof *cpu->step_ms) : NULL;
     if (!cpu->buffers || !cpu->act_memory || !cpu->act_forms || !cpu->acts || !cpu->act_rows || !cpu->claimed ||
-        !cpu->blocks || (cpu->config.profile && !cpu->step_ms))
+        !cpu->blocks || !cpu->finished || (cpu->config.profile && !cpu->step_ms))
         return nib_fail_nomem(err, 0, "the tables of a context");
     for (size_t i = 0; i < plan->n_steps; i++) {
         const nib_plan_step *s = &plan->steps[i];
@@ -88,6 +89,11 @@ static nib_status allocate(nib_cpu *cpu, nib_error *err) {
             cpu->act_forms[s->act] |= cpu->weights[s->product[j].weight].matrix.act_form;
         if (s->op != NIB_OP_MATMUL && s->act >= 0) cpu->act_rows[s->act] = s->rows;
     }
+    for (size_t i = 0; i < plan->n_steps; i++)
+        if (plan->steps[i].op == NIB_OP_ATTENTION)
+            cpu->partial_bytes = max_size(cpu->partial_bytes, nib_cpu_attention_partials(&plan->steps[i], cpu->config.n_threads, cpu->config.n_pages));
+    cpu->partials = cpu->partial_bytes ? nib_pages_new(cpu->partial_bytes) : NULL;
+    if (cpu->partial_bytes && !cpu->partials) return nib_fail_nomem(err, cpu->partial_bytes, "attention over long contexts");
     cpu->scratch_bytes = scratch_size(plan);
     layout l = {0};
     lay_out(cpu, &l);
@@ -134,6 +140,8 @@ void nib_cpu_free(nib_cpu *cpu) {
     nib_free(cpu->act_rows);
     nib_free(cpu->claimed);
     nib_free(cpu->blocks);
+    nib_free(cpu->finished);
+    nib_pages_free(cpu->partials, cpu->partial_bytes);
     nib_free(cpu->step_ms);
     nib_free(cpu);
 }
