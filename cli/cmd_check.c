@@ -4,7 +4,6 @@
 #include "json.h"
 #include "list.h"
 #include "session.h"
-#include "signals.h"
 
 #include <string.h>
 
@@ -61,8 +60,7 @@ int nib_cli_cmd_check(const nib_cli_options *opt, const nib_cli_term *term) {
         return NIB_CLI_USAGE;
     }
     nib_cli_out_open(&c.out);
-    nib_cli_signals_catch();
-    for (size_t i = 0; i < n_files && !c.out.error && !nib_cli_interrupted(); i++) {
+    for (size_t i = 0; i < n_files && !c.out.error; i++) {
         c.path = i < opt->operands.n ? operands[i].ptr : opt->model;
         c.faults = json_array();
         size_t before = c.n_faults;
@@ -78,6 +76,6 @@ int nib_cli_cmd_check(const nib_cli_options *opt, const nib_cli_term *term) {
         json_decref(c.faults);
         nib_cli_out_flush(&c.out);
     }
-    int status = nib_cli_interrupted() ? 128 + nib_cli_interrupted() : n_bad ? NIB_CLI_FAILED : NIB_CLI_DONE;
+    int status = n_bad ? NIB_CLI_FAILED : NIB_CLI_DONE;
     return nib_cli_out_close(&c.out, term, status);
 }

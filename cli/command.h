@@ -18,7 +18,7 @@ enum { NIB_CLI_DONE = 0, NIB_CLI_FAILED = 1, NIB_CLI_USAGE = 2 };
 
 typedef struct nib_cli_command {
     const char *name;
-    const char *operand; /* what may stand without a flag, for the help; "" when nothing may */
+    const char *operand; /* what may stand without a flag, for the help; "" nothing, "[-]" only a dash */
     const char *summary;
     int (*run)(const struct nib_cli_options *opt, const nib_cli_term *term); /* returns the exit status */
 } nib_cli_command;

@@ -18,20 +18,25 @@ static void bold(nib_cli_out *out, const nib_cli_term *term, const char *text) {
     nib_cli_out_printf(out, "%s%s%s", term->out_color ? "\033[1m" : "", text, term->out_color ? "\033[0m" : "");
 }
 
-/* Words of text in lines up to WIDTH; `column` is where the cursor stands, further lines begin at `indent`. */
+/* Words of text in lines up to WIDTH; `column` is where the cursor stands, further lines begin at `indent`. A line may
+ * also end after a ';', for chains of samplers. */
 static void wrap(nib_cli_out *out, const char *text, size_t column, size_t indent) {
+    bool space = false;
     while (*text) {
-        size_t n = strcspn(text, " ");
-        if (column > indent && column + 1 + n > WIDTH) {
+        size_t n = strcspn(text, " ;");
+        n += text[n] == ';';
+        if (column > indent && column + space + n > WIDTH) {
             nib_cli_out_printf(out, "\n%*s", (int)indent, "");
             column = indent;
-        } else if (column > indent) {
+        } else if (column > indent && space) {
             nib_cli_out_puts(out, " ");
             column++;
         }
         nib_cli_out_write(out, (nib_str){text, n});
         column += n;
-        text += n + (text[n] == ' ');
+        text += n;
+        space = *text == ' ';
+        text += space;
     }
     nib_cli_out_puts(out, "\n");
 }

@@ -166,7 +166,7 @@ static nib_status set_defaults(nib_cli_options *opt, nib_error *err) {
 
 static nib_status operand(nib_cli_options *opt, const char *arg, nib_error *err) {
     const nib_cli_command *command = nib_cli_command_at(opt->command);
-    bool only_dash = !strcmp(command->operand, "-");
+    bool only_dash = !strcmp(command->operand, "[-]");
     if (!command->operand[0] || (only_dash && strcmp(arg, "-")))
         return nib_fail(err, NIB_E_ARG, "unexpected argument '%s'%s ('nib %s --help' lists what there is)", arg,
                         only_dash ? "; a text goes after -p, a file after -f" : "", command->name);

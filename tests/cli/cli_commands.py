@@ -1,0 +1,236 @@
+"""The other commands: tokenize, detokenize, score, perplexity, trace, inspect, check, bench."""
+import json
+import math
+import os
+import time
+
+import tiny_gguf
+from harness import Case, Config, tiny
+
+
+class Tokens(Case):
+    def jsonl(self, command, *requests, code=0):
+        text = "".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in requests)
+        return self.nib(command, "-m", self.vocabulary, "--jsonl", stdin=text.encode(), code=code).lines
+
+    @property
+    def vocabulary(self):
+        return tiny("vocabulary", weights=False)
+
+    def test_lines(self):
+        r = self.nib("tokenize", "-m", self.vocabulary, "-p", r"hey\n")
+        self.assertEqual(r.out.splitlines()[0], "   256 -> '<s>'")
+        self.assertEqual(r.out.splitlines()[1], "   258 -> 'he'")
+        self.assertTrue(r.out.endswith(" -> '\\n'\n"))
+        r = self.nib("tokenize", "-m", self.vocabulary, "-p", "he", "--ids", "--show-count")
+        self.assertEqual(r.out, "[256, 258]\nTotal number of tokens: 2\n")
+        self.assertEqual(self.nib("tokenize", "-m", self.vocabulary, "--no-bos", "--ids", stdin=b"he</s>").out, "[258, 257]\n")
+        self.assertEqual(len(self.nib("tokenize", "-m", self.vocabulary, "--no-parse-special", "--ids", "-",
+                                      stdin=b"</s>").json), 5)
+
+    def test_round_trip(self):
+        for text in ("hello", " he he\n\ttail  ", "日本語 🙂", ""):
+            ids = self.nib("tokenize", "-m", self.vocabulary, "--no-bos", "--ids", stdin=text.encode()).out
+            self.assertEqual(self.nib("detokenize", "-m", self.vocabulary, stdin=ids.encode()).out, text)
+        self.assertEqual(self.nib("detokenize", "-m", self.vocabulary, 258, "258,257").out, "hehe</s>")
+        self.assertEqual(self.nib("detokenize", "-m", self.vocabulary, "--no-special", 258, "258,257").out, "hehe")
+        self.usage("detokenize", "-m", self.vocabulary, "x", says="expected token ids")
+        self.usage("detokenize", "-m", self.vocabulary, "9999", says="9999")
+
+    def test_jsonl(self):
+        a, b, c, d = self.jsonl("tokenize", {"text": "he"}, {"text": "he", "add_special": False}, {"hex": "68E5"},
+                                {"text": "</s>", "parse_special": False, "add_special": False})
+        self.assertEqual((a["ids"], b["ids"]), ([256, 258], [258]))
+        self.assertEqual(len(c["ids"]) > 1, True)
+        self.assertEqual(len(d["ids"]), 4)
+        a, b, c = self.jsonl("detokenize", {"ids": [256, 258, 257], "remove_special": True}, {"ids": [128, 129]},
+                             {"ids": [256, 258], "unparse_special": False})
+        self.assertEqual((a, c), ({"text": "he"}, {"text": "he"}))
+        self.assertEqual(b, {"hex": "8081"})
+
+    def test_bad_lines_are_answered(self):
+        bad = ["{", "[]", "1", '{"text":1}', '{"hex":"0"}', '{"hex":"zz"}', '{"text":"x","add_special":1}', "[" * 100000,
+               '{"a":' * 70, "{}", '{"text":"\\ud800"}']
+        answers = self.jsonl("tokenize", *bad, {"text": "he", "add_special": False}, code=1)
+        self.assertEqual(len(answers), len(bad) + 1)
+        for answer in answers[:-1]:
+            self.assertEqual(list(answer), ["error"])
+        self.assertEqual(answers[-1], {"ids": [258]})
+        bad = [{"ids": 1}, {"ids": ["x"]}, {"ids": [1.5]}, {"ids": [-1]}, {"ids": [1 << 40]}, {"ids": [260]}, {}]
+        for answer in self.jsonl("detokenize", *bad, code=1):
+            self.assertEqual(list(answer), ["error"])
+
+    def test_speed(self):
+        """Thousands a second."""
+        n = 20000
+        start = time.time()
+        answers = self.jsonl("tokenize", *[{"text": "hello there, number %d" % i} for i in range(n)])
+        self.assertEqual(len(answers), n)
+        self.assertGreater(n / (time.time() - start), 2000)
+
+
+class Score(Case):
+    def score(self, *requests, args=(), code=0):
+        text = "".join(json.dumps(r) + "\n" for r in requests)
+        return self.nib("score", "-m", self.model, "--jsonl", *args, stdin=text.encode(), code=code).lines
+
+    def test_shape(self):
+        ids = [256, 65, 66, 67, 258]
+        a, b, empty = self.score({"ids": ids}, {"text": "ABChe"}, {"ids": []}, args=("--logprobs", 3))
+        self.assertEqual(a["ids"], ids)
+        self.assertIsNone(a["logprobs"][0])
+        self.assertEqual((len(a["logprobs"]), len(a["top"])), (5, 5))
+        self.assertEqual({len(t) for t in a["top"]}, {3})
+        self.assertEqual(b["ids"][0], tiny_gguf.BOS)
+        self.assertEqual(empty, {"ids": [], "logprobs": [], "top": []})
+        for i, top in enumerate(a["top"][:-1]):
+            self.assertLessEqual(a["logprobs"][i + 1], top[0][1])
+
+    def test_distribution_sums_to_one(self):
+        top = self.score({"ids": [256, 65, 66]}, args=("--logprobs", 260))[0]["top"]
+        for row in top:
+            self.assertAlmostEqual(sum(math.exp(lp) for _, lp in row), 1, places=4)
+
+    def test_long_texts_in_pieces(self):
+        """More tokens than rows of logits, and a second text after the first."""
+        ids = [256] + [i % 256 for i in range(1500)]
+        whole, again = self.score({"ids": ids}, {"ids": ids})
+        self.assertEqual(whole, again)
+        self.assertEqual(self.score({"ids": ids}, args=("-b", 13))[0], whole)
+        self.assertEqual(self.score({"ids": ids[:40]})[0]["logprobs"], whole["logprobs"][:40])
+
+    def test_errors(self):
+        answers = self.score({"ids": [1, 260]}, {"ids": [0] * 70}, {"none": 1}, {"ids": [1, 2]}, args=("-c", 64), code=1)
+        self.assertIn("260", answers[0]["error"])
+        self.assertIn("70", answers[1]["error"])
+        self.assertIn("error", answers[2])
+        self.assertEqual(answers[3]["ids"], [1, 2])
+
+
+class Perplexity(Case):
+    def text(self, n):
+        path = os.path.join(Config.scratch, f"text-{n}.txt")
+        with open(path, "w") as f:
+            f.write("".join(chr(97 + i * i % 26) for i in range(n)))
+        return path
+
+    def test_against_score(self):
+        """Chunks of 64, BOS in place of the first token, scores of the second half."""
+        path = self.text(200)
+        r = self.nib("perplexity", "-m", self.model, "-f", path, "-c", 64, "--json")
+        with open(path) as f:
+            ids = self.nib("tokenize", "-m", self.model, "--jsonl", stdin=json.dumps({"text": f.read()}).encode()).json["ids"]
+        nll, running = [], []
+        for i in range(len(ids) // 64):
+            chunk = [tiny_gguf.BOS] + ids[i * 64 + 1:i * 64 + 64]
+            logprobs = self.nib("score", "-m", self.model, stdin=json.dumps({"ids": chunk}).encode()).json["logprobs"]
+            nll += [-x for x in logprobs[33:]]
+            running.append(math.exp(sum(nll) / len(nll)))
+        self.assertEqual((r.json["n_tokens"], r.json["n_scored"]), (len(ids), len(nll)))
+        for got, want in zip(r.json["running_ppl"], running, strict=True):
+            self.assertAlmostEqual(got / want, 1, places=5)
+        self.assertAlmostEqual(r.json["ppl"] / running[-1], 1, places=5)
+        mean = sum(nll) / len(nll)
+        error = math.sqrt((sum(x * x for x in nll) / len(nll) - mean * mean) / (len(nll) - 1)) * math.exp(mean)
+        self.assertAlmostEqual(r.json["plus_minus"] / error, 1, places=4)
+        self.assertEqual(r.err.count("\n"), 3)
+
+    def test_text(self):
+        r = self.nib("perplexity", "-m", self.model, "-c", 64, stdin=b"abc" * 50)
+        self.assertRegex(r.out, r"^PPL = \d+\.\d{4} \+/- \d+\.\d{5} \(62 tokens scored\)\n$")
+
+    def test_too_short(self):
+        self.usage("perplexity", "-m", self.model, "-f", self.text(100), says=["101 tokens", "512"])
+
+
+class Trace(Case):
+    def test_text(self):
+        r = self.nib("trace", "-m", self.model, "-p", "hey", "--temp", 0.8, "-s", 1)
+        order = [r.out.index("\n" + word) for word in ("ids ", "batch ", "plan ", "logits ", "sampling ", "chosen ", "text ")]
+        self.assertEqual(order, sorted(order))
+        for word in ("258 -> 'he'", "embed", "matmul", "attention", "top_k", "share", "GB/s"):
+            self.assertIn(word, r.out)
+
+    def test_json(self):
+        r = self.nib("trace", "-m", self.model, "-p", "hey", "-s", 1, "-n", 3, "--json", "--logprobs", 4).json
+        run = self.run_json("-p", "hey", "-s", 1, "-n", 3)
+        self.assertEqual([t["id"] for t in r["tokens"]], run["ids"])
+        self.assertEqual(r["prompt_ids"], run["prompt_ids"])
+        first, second = r["tokens"][:2]
+        self.assertEqual((first["batch"], first["position"]), (r["prompt_ids"], 0))
+        self.assertEqual((second["batch"], second["position"]), ([first["id"]], len(r["prompt_ids"])))
+        self.assertEqual(len(first["top"]), 4)
+        self.assertEqual({"op", "name", "type", "layer", "rows", "n_in", "n_out", "bytes", "macs", "ms", "share"},
+                         set(first["steps"][0]))
+        self.assertAlmostEqual(sum(s["share"] for s in first["steps"]), 1, places=3)
+        self.assertIn("top_k", [s["name"] for s in first["samplers"]])
+
+
+class Files(Case):
+    def test_inspect(self):
+        r = self.nib("inspect", self.model)
+        for word in ("general.architecture", '"llama"', "260 x string", "blk.1.ffn_down.weight", "128 x 64", "parameters", "F32"):
+            self.assertIn(word, r.out)
+        j = self.nib("inspect", "-m", self.model, "--json").json
+        self.assertEqual(j["metadata"]["llama.block_count"], 2)
+        self.assertEqual(len(j["metadata"]["tokenizer.ggml.tokens"]), 260)
+        self.assertIs(j["metadata"]["tokenizer.ggml.add_bos_token"], True)
+        self.assertEqual(j["parameters"], sum(t["n_elements"] for t in j["tensors"]))
+        self.assertEqual(j["types"]["F32"]["bytes"], 4 * j["parameters"])
+        self.assertEqual(j["bytes"], os.path.getsize(self.model))
+        self.usage("inspect", self.model, self.model, says="one file")
+
+    def test_plan(self):
+        r = self.nib("inspect", self.model, "--plan")
+        self.assertIn("one decode step", r.out)
+        self.assertIn("512-token prefill", r.out)
+        plan = self.nib("inspect", self.model, "--plan", "--json").json["plan"]
+        matmul = sum(s["macs"] for s in plan["steps"] if s["op"] == "matmul")
+        attention = sum(s["macs"] for s in plan["steps"] if s["op"] == "attention")
+        self.assertEqual(plan["decode_macs"], matmul + attention)
+        self.assertGreater(plan["prefill_512_macs"], 300 * plan["decode_macs"])
+
+    def test_vocabulary_only(self):
+        vocabulary = tiny("vocabulary", weights=False)
+        self.assertEqual(self.nib("inspect", vocabulary, "--json").json["parameters"], 0)
+        self.assertIn("token_embd", self.nib("-m", vocabulary, "-p", "x", code=1).err)
+
+    def test_check(self):
+        self.assertEqual(self.nib("check", self.model).out, f"{self.model}: ok, 20 tensors\n")
+        self.assertEqual(self.nib("check", self.model, "--json").json, {"file": self.model, "ok": True, "faults": []})
+        whole = open(self.model, "rb").read()
+        cut = os.path.join(Config.scratch, "cut.gguf")
+        with open(cut, "wb") as f:
+            f.write(whole[:-1])
+        bad = tiny("bad", keys={"llama.attention.head_count": (tiny_gguf.U32, 0)})
+        r = self.nib("check", cut, self.model, bad, "nowhere.gguf", code=1)
+        self.assertEqual([line.split(": ")[0] for line in r.out.splitlines()], [cut, self.model, bad, "nowhere.gguf"])
+        faults = self.nib("check", bad, "--json", code=1).json["faults"]
+        self.assertIn("head_count", faults[0]["message"])
+        nan = os.path.join(Config.scratch, "nan.gguf")
+        with open(nan, "wb") as f:
+            f.write(whole[:-4] + b"\x00\x00\xc0\x7f")
+        self.assertIn("output_norm", self.nib("check", nan, code=1).out)
+        self.assertTrue(self.nib("-m", nan, "-p", "x", code=1).err.startswith("nib: error: "))
+
+    def test_every_fault_is_told(self):
+        bad = tiny("wide", keys={"llama.feed_forward_length": (tiny_gguf.U32, 96)})
+        r = self.nib("check", bad, code=1)
+        for layer in range(2):
+            for name in ("gate", "up", "down"):
+                self.assertIn(f"blk.{layer}.ffn_{name}", r.out)
+
+    def test_bench(self):
+        r = self.nib("bench", "-m", self.model, "-t", 1, "-p", "16,33", "-n", "4", "-r", 3, "--json").json
+        self.assertEqual([t["test"] for t in r], ["pp16", "pp33", "tg4"])
+        for t in r:
+            self.assertEqual((t["threads"], len(t["tok_s"])), (1, 3))
+            self.assertTrue(all(x > 0 for x in t["tok_s"]))
+            self.assertGreater(t["macs_per_token"], 0)
+        self.assertGreater(r[2]["bytes_per_token"], 0)
+        self.assertEqual([t["test"] for t in self.nib("bench", "-m", self.model, "-p", 0, "-n", 2, "-r", 1, "--json").json],
+                         ["tg2"])
+        r = self.nib("bench", "-m", self.model, "-p", 8, "-n", 8, "-r", 2)
+        self.assertRegex(r.out, r"(?m)^pp8 +[\d.]+ \+/- +[\d.]+ tokens/s")
+        self.assertRegex(r.out, r"(?m)^tg8 .* GB/s$")
+        self.usage("bench", "-m", self.model, "-p", "8,x", says="joined by commas")
