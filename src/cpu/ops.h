@@ -39,5 +39,6 @@ typedef struct nib_cpu_ops {
 
 extern const nib_cpu_ops nib_cpu_ops_scalar;
 extern const nib_cpu_ops nib_cpu_ops_avx2;
+extern const nib_cpu_ops nib_cpu_ops_avx512;
 
 #endif

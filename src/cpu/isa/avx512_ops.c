@@ -1,0 +1,216 @@
+/* cpu/isa/avx512_ops.c - the vector operations with AVX-512: bit for bit those of kern/ops_ref.c.
+ *
+ * Sixteen lanes at a time; what is left over at the end of a row goes through the same code under a mask. Sums keep 32
+ * virtual lanes in two registers. */
+#include "cpu/ops.h"
+
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+
+#include "base/math.h"
+
+#include <immintrin.h>
+
+#define W 16 /* floats in a register */
+
+static inline __mmask16 rest(size_t n) {
+    return n >= W ? (__mmask16)0xffff : (__mmask16)((1u << n) - 1);
+}
+
+static inline __m512 exp16(__m512 x) {
+    const __m512 magic = _mm512_set1_ps(NIB_EXPF_MAGIC), one = _mm512_set1_ps(1.0f);
+    __m512 t = _mm512_fmadd_ps(x, _mm512_set1_ps(NIB_EXPF_LOG2E), magic), n = _mm512_sub_ps(t, magic);
+    __m512 r = _mm512_fmadd_ps(n, _mm512_set1_ps(-NIB_EXPF_LN2_HI), x);
+    r = _mm512_fmadd_ps(n, _mm512_set1_ps(-NIB_EXPF_LN2_LO), r);
+    __m512 p = _mm512_fmadd_ps(_mm512_set1_ps(NIB_EXPF_C6), r, _mm512_set1_ps(NIB_EXPF_C5));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(NIB_EXPF_C4));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(NIB_EXPF_C3));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(NIB_EXPF_C2));
+    p = _mm512_fmadd_ps(p, r, one);
+    p = _mm512_fmadd_ps(p, r, one);
+    __m512i e = _mm512_sub_epi32(_mm512_castps_si512(t), _mm512_castps_si512(magic));
+    e = _mm512_slli_epi32(_mm512_add_epi32(e, _mm512_set1_epi32(127)), 23);
+    __m512 y = _mm512_mul_ps(p, _mm512_castsi512_ps(e));
+    y = _mm512_mask_mov_ps(y, _mm512_cmp_ps_mask(x, _mm512_set1_ps(NIB_EXPF_LOWEST), _CMP_LT_OQ), _mm512_setzero_ps());
+    y = _mm512_mask_mov_ps(y, _mm512_cmp_ps_mask(x, _mm512_set1_ps(NIB_EXPF_HIGHEST), _CMP_GT_OQ), _mm512_set1_ps(INFINITY));
+    return _mm512_mask_mov_ps(y, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), x);
+}
+
+/* Lanes j and j + 16 are the two registers; then halves of what is left. */
+static inline float tree_sum2(__m512 a, __m512 b) {
+    a = _mm512_add_ps(a, b);
+    __m256 y = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
+    __m128 x = _mm_add_ps(_mm256_castps256_ps128(y), _mm256_extractf128_ps(y, 1));
+    x = _mm_add_ps(x, _mm_movehl_ps(x, x));
+    return _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)));
+}
+
+static void rms_norm(const float *x, const float *w, float eps, float *y, size_t n) {
+    __m512 a = _mm512_setzero_ps(), b = a;
+    for (size_t i = 0; i < n; i += 2 * W) { /* lanes without an element add 0 * 0 to a sum that is never -0 */
+        __m512 u = _mm512_maskz_loadu_ps(rest(n - i), x + i);
+        a = _mm512_fmadd_ps(u, u, a);
+        if (n - i <= W) break;
+        __m512 v = _mm512_maskz_loadu_ps(rest(n - i - W), x + i + W);
+        b = _mm512_fmadd_ps(v, v, b);
+    }
+    __m512 g = _mm512_set1_ps(1.0f / sqrtf(tree_sum2(a, b) / (float)n + eps));
+    for (size_t i = 0; i < n; i += W) {
+        __mmask16 m = rest(n - i);
+        __m512 v = _mm512_mul_ps(_mm512_maskz_loadu_ps(m, x + i), g);
+        _mm512_mask_storeu_ps(y + i, m, _mm512_mul_ps(v, _mm512_maskz_loadu_ps(m, w + i)));
+    }
+}
+
+static void add(float *y, const float *x, size_t n) {
+    for (size_t i = 0; i < n; i += W) {
+        __mmask16 m = rest(n - i);
+        _mm512_mask_storeu_ps(y + i, m, _mm512_add_ps(_mm512_maskz_loadu_ps(m, y + i), _mm512_maskz_loadu_ps(m, x + i)));
+    }
+}
+
+static void scale(float *x, float s, size_t n) {
+    for (size_t i = 0; i < n; i += W) {
+        __mmask16 m = rest(n - i);
+        _mm512_mask_storeu_ps(x + i, m, _mm512_mul_ps(_mm512_maskz_loadu_ps(m, x + i), _mm512_set1_ps(s)));
+    }
+}
+
+static void silu_mul(const float *gate, const float *up, float *out, size_t n) {
+    for (size_t i = 0; i < n; i += W) {
+        __mmask16 m = rest(n - i);
+        __m512 g = _mm512_maskz_loadu_ps(m, gate + i), e = exp16(_mm512_xor_ps(g, _mm512_set1_ps(-0.0f)));
+        g = _mm512_div_ps(g, _mm512_add_ps(_mm512_set1_ps(1.0f), e));
+        _mm512_mask_storeu_ps(out + i, m, _mm512_mul_ps(g, _mm512_maskz_loadu_ps(m, up + i)));
+    }
+}
+
+static void gelu_mul(const float *gate, const float *up, float *out, size_t n) {
+    for (size_t i = 0; i < n; i += W) {
+        __mmask16 m = rest(n - i);
+        __m512 x = _mm512_maskz_loadu_ps(m, gate + i);
+        __m512 u = _mm512_fmadd_ps(_mm512_mul_ps(x, x), _mm512_set1_ps(-0.0713548162726f), _mm512_set1_ps(-1.59576912161f));
+        __m512 e = exp16(_mm512_mul_ps(x, u));
+        x = _mm512_div_ps(x, _mm512_add_ps(_mm512_set1_ps(1.0f), e));
+        _mm512_mask_storeu_ps(out + i, m, _mm512_mul_ps(x, _mm512_maskz_loadu_ps(m, up + i)));
+    }
+}
+
+static void rope_halves(float *x, const float *cs, size_t n) {
+    size_t h = n / 2;
+    for (size_t i = 0; i < h; i += W) {
+        __mmask16 m = rest(h - i);
+        __m512 a = _mm512_maskz_loadu_ps(m, x + i), b = _mm512_maskz_loadu_ps(m, x + h + i);
+        __m512 c = _mm512_maskz_loadu_ps(m, cs + i), s = _mm512_maskz_loadu_ps(m, cs + h + i);
+        _mm512_mask_storeu_ps(x + i, m, _mm512_fmsub_ps(a, c, _mm512_mul_ps(b, s)));
+        _mm512_mask_storeu_ps(x + h + i, m, _mm512_fmadd_ps(a, s, _mm512_mul_ps(b, c)));
+    }
+}
+
+static void rope_pairs(float *x, const float *cs, size_t n) {
+    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    const __m512i one = _mm512_set1_epi32(1), eight = _mm512_set1_epi32(8);
+    size_t h = n / 2;
+    for (size_t i = 0; i < h; i += W) {
+        __mmask16 m = rest(h - i), m0 = rest(2 * (h - i)), m1 = 2 * (h - i) > W ? rest(2 * (h - i) - W) : 0;
+        __m512 lo = _mm512_maskz_loadu_ps(m0, x + 2 * i), hi = _mm512_maskz_loadu_ps(m1, x + 2 * i + W);
+        __m512 a = _mm512_permutex2var_ps(lo, even, hi), b = _mm512_permutex2var_ps(lo, _mm512_add_epi32(even, one), hi);
+        __m512 c = _mm512_maskz_loadu_ps(m, cs + i), s = _mm512_maskz_loadu_ps(m, cs + h + i);
+        __m512 p = _mm512_fmsub_ps(a, c, _mm512_mul_ps(b, s)), q = _mm512_fmadd_ps(a, s, _mm512_mul_ps(b, c));
+        _mm512_mask_storeu_ps(x + 2 * i, m0, _mm512_permutex2var_ps(p, low, q));
+        _mm512_mask_storeu_ps(x + 2 * i + W, m1, _mm512_permutex2var_ps(p, _mm512_add_epi32(low, eight), q));
+    }
+}
+
+static void f16_from_f32(const float *x, uint16_t *out, size_t n) {
+    for (size_t i = 0; i < n; i += W) {
+        __mmask16 m = rest(n - i);
+        _mm256_mask_storeu_epi16(out + i, m, _mm512_cvtps_ph(_mm512_maskz_loadu_ps(m, x + i), _MM_FROUND_TO_NEAREST_INT));
+    }
+}
+
+static void f32_from_f16(const uint16_t *x, float *out, size_t n) {
+    for (size_t i = 0; i < n; i += W) {
+        __mmask16 m = rest(n - i);
+        _mm512_mask_storeu_ps(out + i, m, _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(m, x + i)));
+    }
+}
+
+/* Bound: 2 FMA per query and dimension, two a clock; four queries give the 8 chains that the latency of FMA needs. */
+static inline __attribute__((always_inline)) void scores_n(const float *k, const float *const *q, size_t n, size_t head_dim, float *s) {
+    __m512 a[4], b[4];
+#pragma GCC unroll 4
+    for (size_t j = 0; j < n; j++) a[j] = b[j] = _mm512_setzero_ps();
+    for (size_t d = 0; d < head_dim; d++) {
+        __m512 k0 = _mm512_loadu_ps(k + d * NIB_PAGE_POS), k1 = _mm512_loadu_ps(k + d * NIB_PAGE_POS + W);
+#pragma GCC unroll 4
+        for (size_t j = 0; j < n; j++) {
+            __m512 x = _mm512_set1_ps(q[j][d]);
+            a[j] = _mm512_fmadd_ps(x, k0, a[j]);
+            b[j] = _mm512_fmadd_ps(x, k1, b[j]);
+        }
+    }
+#pragma GCC unroll 4
+    for (size_t j = 0; j < n; j++) {
+        _mm512_storeu_ps(s + j * NIB_PAGE_POS, a[j]);
+        _mm512_storeu_ps(s + j * NIB_PAGE_POS + W, b[j]);
+    }
+}
+
+static void page_scores(const float *k, const float *const *q, size_t n_q, size_t head_dim, float *s) {
+    for (; n_q >= 4; n_q -= 4, q += 4, s += 4 * NIB_PAGE_POS) scores_n(k, q, 4, head_dim, s);
+    if (n_q == 3) scores_n(k, q, 3, head_dim, s);
+    if (n_q == 2) scores_n(k, q, 2, head_dim, s);
+    if (n_q == 1) scores_n(k, q, 1, head_dim, s);
+}
+
+static void page_softmax(float *s, float *m, float *l, float *corr) {
+    __m512 a = _mm512_loadu_ps(s), b = _mm512_loadu_ps(s + W);
+    float top = _mm512_reduce_max_ps(_mm512_max_ps(a, b));
+    if (!(top > *m)) top = *m;
+    a = exp16(_mm512_sub_ps(a, _mm512_set1_ps(top)));
+    b = exp16(_mm512_sub_ps(b, _mm512_set1_ps(top)));
+    _mm512_storeu_ps(s, a);
+    _mm512_storeu_ps(s + W, b);
+    *corr = nib_expf(*m - top);
+    *l = fmaf(*l, *corr, tree_sum2(a, b));
+    *m = top;
+}
+
+/* 64 values (or what is left of a head) stay in registers over all positions of the page. */
+static void page_values(const float *v, const float *p, size_t first, size_t last, size_t head_dim, float corr,
+                        float *acc) {
+    size_t d = 0;
+    for (; d + 4 * W <= head_dim; d += 4 * W) {
+        __m512 a[4];
+#pragma GCC unroll 4
+        for (size_t e = 0; e < 4; e++) a[e] = _mm512_mul_ps(_mm512_loadu_ps(acc + d + W * e), _mm512_set1_ps(corr));
+        for (size_t i = first; i < last; i++) {
+            __m512 w = _mm512_set1_ps(p[i]);
+#pragma GCC unroll 4
+            for (size_t e = 0; e < 4; e++) a[e] = _mm512_fmadd_ps(w, _mm512_loadu_ps(v + i * head_dim + d + W * e), a[e]);
+        }
+#pragma GCC unroll 4
+        for (size_t e = 0; e < 4; e++) _mm512_storeu_ps(acc + d + W * e, a[e]);
+    }
+    for (; d < head_dim; d += W) {
+        __mmask16 m = rest(head_dim - d);
+        __m512 a = _mm512_mul_ps(_mm512_maskz_loadu_ps(m, acc + d), _mm512_set1_ps(corr));
+        for (size_t i = first; i < last; i++)
+            a = _mm512_fmadd_ps(_mm512_set1_ps(p[i]), _mm512_maskz_loadu_ps(m, v + i * head_dim + d), a);
+        _mm512_mask_storeu_ps(acc + d, m, a);
+    }
+}
+
+const nib_cpu_ops nib_cpu_ops_avx512 = {
+    .rms_norm = rms_norm,         .add = add,
+    .scale = scale,               .silu_mul = silu_mul,
+    .gelu_mul = gelu_mul,         .rope_halves = rope_halves,
+    .rope_pairs = rope_pairs,     .f16_from_f32 = f16_from_f32,
+    .f32_from_f16 = f32_from_f16, .page_scores = page_scores,
+    .page_softmax = page_softmax, .page_values = page_values,
+};
+
+#else
+typedef int nib_cpu_avx512_ops_unavailable; /* a translation unit may not be empty */
+#endif
