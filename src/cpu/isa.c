@@ -20,7 +20,7 @@ static unsigned saved_state(void) {
     return lo;
 }
 
-enum { STATE_AVX = 0x06 };
+enum { STATE_AVX = 0x06, STATE_AVX512 = 0xe6 };
 
 static bool usable_avx2(void) {
     unsigned a, b, c, d;
@@ -34,6 +34,13 @@ static bool usable_avxvnni(void) {
     const unsigned avx_vnni = 1u << 4; /* leaf 7, sub-leaf 1, EAX */
     return usable_avx2() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & avx_vnni);
 }
+
+static bool usable_avx512(void) {
+    unsigned a, b, c, d;
+    const unsigned ebx = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
+    if ((saved_state() & STATE_AVX512) != STATE_AVX512 || !usable_avx2()) return false;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & ebx) == ebx && (c & bit_AVX512VNNI);
+}
 #endif
 
 static bool usable_always(void) {
@@ -43,6 +50,7 @@ static bool usable_always(void) {
 /* X(name, usable, ops, mm), best first. */
 #if defined(__x86_64__)
 #define LEVELS_X86(X)                                                                                                  \
+    X(avx512, usable_avx512, nib_cpu_ops_avx2, nib_cpu_mm_avx512)                                                      \
     X(avxvnni, usable_avxvnni, nib_cpu_ops_avx2, nib_cpu_mm_avxvnni)                                                   \
     X(avx2, usable_avx2, nib_cpu_ops_avx2, nib_cpu_mm_avx2)
 #else

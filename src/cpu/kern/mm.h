@@ -26,13 +26,12 @@ typedef struct nib_cpu_mm {
     const nib_cpu_mm_kernel *kernel[NIB_QUANT_COUNT];
 } nib_cpu_mm;
 
-extern const nib_cpu_mm nib_cpu_mm_scalar;
-extern const nib_cpu_mm nib_cpu_mm_avx2;
-extern const nib_cpu_mm nib_cpu_mm_avxvnni;
+extern const nib_cpu_mm nib_cpu_mm_scalar, nib_cpu_mm_avx2, nib_cpu_mm_avxvnni, nib_cpu_mm_avx512;
 
-/* What the table of a higher level may take over. */
+/* What tables of levels are made of, and may take over from a lower one. */
 extern const nib_cpu_mm_quantize nib_cpu_mm_quantize_scalar, nib_cpu_mm_quantize_avx2;
-#define X(name, gguf, block, bytes) extern const nib_cpu_mm_kernel nib_cpu_mm_avx2_##name, nib_cpu_mm_avxvnni_##name;
+#define X(name, gguf, block, bytes)                                                                                    \
+    extern const nib_cpu_mm_kernel nib_cpu_mm_avx2_##name, nib_cpu_mm_avxvnni_##name, nib_cpu_mm_avx512_##name;
 #include "quant/types.def"
 #undef X
 

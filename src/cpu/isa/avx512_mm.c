@@ -1,0 +1,63 @@
+/* cpu/isa/avx512_mm.c - AVX-512: kernels of floating-point weights, and the table of the level.
+ *
+ * Floats: one fma per column and output, 16 rows in a register for up to 8 tokens. */
+#include "cpu/isa/avx512_mm.h"
+
+#if defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+
+typedef enum float_form { FLOAT_32, FLOAT_16, FLOAT_B16 } float_form;
+
+/* 16 rows of a column. */
+INL __m512 column(float_form form, const uint8_t *w, size_t k) {
+    if (form == FLOAT_32) return _mm512_load_ps((const float *)w + 16 * k);
+    const uint16_t *h = (const uint16_t *)w + 16 * k;
+    return form == FLOAT_16 ? scales_f16(h) : scales_bf16(h);
+}
+
+INL void float_tile(float_form form, int nc, const uint8_t *w, const nib_cpu_act *act, uint32_t t0, float *out) {
+    const float *x[8];
+    __m512 acc[8];
+    UNROLL for (int c = 0; c < nc; c++) {
+        x[c] = act->x + (t0 + (uint32_t)c) * act->stride;
+        acc[c] = _mm512_setzero_ps();
+    }
+    const size_t line = form == FLOAT_32 ? 64 : 32;
+    for (size_t k = 0; k < act->n_cols; k++) {
+        if (nc == 1 && (form == FLOAT_32 || k % 2 == 0)) prefetch(w + line * k + 2048, 1);
+        __m512 v = column(form, w, k);
+        UNROLL for (int c = 0; c < nc; c++) acc[c] = _mm512_fmadd_ps(v, _mm512_set1_ps(x[c][k]), acc[c]);
+    }
+    UNROLL for (int c = 0; c < nc; c++) _mm512_store_ps(out + 16 * c, acc[c]);
+}
+
+#define FLOAT_TILE(FORM, NC)                                                                                           \
+    case NC: float_tile(FORM, NC, w, act, t0, out); break;
+#define FLOAT_KERNEL(TYPE, FORM)                                                                                       \
+    static void TYPE(const void *w, const nib_cpu_act *act, uint32_t t0, uint32_t n, float *out) {                     \
+        switch (n) {                                                                                                   \
+            FLOAT_TILE(FORM, 1)                                                                                        \
+            FLOAT_TILE(FORM, 2)                                                                                        \
+            FLOAT_TILE(FORM, 3)                                                                                        \
+            FLOAT_TILE(FORM, 4)                                                                                        \
+            FLOAT_TILE(FORM, 5)                                                                                        \
+            FLOAT_TILE(FORM, 6)                                                                                        \
+            FLOAT_TILE(FORM, 7)                                                                                        \
+            FLOAT_TILE(FORM, 8)                                                                                        \
+        }                                                                                                              \
+    }                                                                                                                  \
+    const nib_cpu_mm_kernel nib_cpu_mm_avx512_##TYPE = {8, TYPE};
+FLOAT_KERNEL(F32, FLOAT_32)
+FLOAT_KERNEL(F16, FLOAT_16)
+FLOAT_KERNEL(BF16, FLOAT_B16)
+
+const nib_cpu_mm nib_cpu_mm_avx512 = {
+    .quantize = &nib_cpu_mm_quantize_avx2,
+    .kernel =
+        {
+#define X(name, gguf, block, bytes) [NIB_QUANT_##name] = &nib_cpu_mm_avx512_##name,
+#include "quant/types.def"
+#undef X
+        },
+};
+
+#endif

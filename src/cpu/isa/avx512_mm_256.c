@@ -1,0 +1,237 @@
+/* cpu/isa/avx512_mm_256.c - AVX-512 VNNI kernels of the types with super-blocks of 256 weights.
+ *
+ * vpdpbusd sums as many columns as fit int16, then one vpdpwssd multiplies by the integer scale and adds. Bounds: Q2_K
+ * and Q3_K 16 columns, 16 * 7 * 127 = 14224; Q4_K 32 columns from -8 * sum, 32 * 8 * 127 = 32512; Q5_K 16 columns from
+ * -16 * sum, 16 * 16 * 127; Q6_K 8 columns from -32 * sum, 8 * 32 * 127. What the starts took away of Q4_K and Q5_K is
+ * given back at the end. IQ4_XS does not fit: its sums of 32 columns are multiplied as int32. */
+#include "cpu/isa/avx512_mm.h"
+
+#if defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+
+typedef enum scale_form {
+    SCALES_4,   /* Q2_K: nibbles, scale and minimum, per 16 columns */
+    SCALES_6,   /* Q4_K, Q5_K: 6 bits, scale and minimum, per 32 */
+    SCALES_8,   /* Q3_K, Q6_K: int8 per 16 */
+    SCALES_8_32 /* IQ4_XS: int8 per 32 */
+} scale_form;
+
+typedef struct layout { /* of a unit; always a constant */
+    codes kind;
+    scale_form scales;
+    size_t unit, sc, at; /* bytes of a unit, offsets of scales and codes */
+} layout;
+
+INL bool has_min(layout l) {
+    return l.scales == SCALES_4 || l.scales == SCALES_6;
+}
+
+INL bool is_per_32(layout l) {
+    return l.scales == SCALES_6 || l.scales == SCALES_8_32;
+}
+
+/* Every code stands this much too high (or low) in its integer sum. A power of two or 0. */
+INL int excess(layout l) {
+    return l.kind == CODES_U3 ? 4 : l.kind == CODES_U4 ? -8 : l.kind == CODES_U5 ? -16 : l.kind == CODES_IQ4 ? 128 : 0;
+}
+
+/* Integer scales and minima of 16 rows as bytes; the forms without minima are read in place. */
+typedef struct small {
+    _Alignas(64) uint8_t scale[16][16], min[16][16];
+} small;
+
+INL void unpack_small(layout l, const uint8_t *w, small *s) {
+    const uint8_t *p = w + l.sc;
+    if (l.scales == SCALES_4)
+        UNROLL for (int i = 0; i < 4; i++) {
+            __m512i x = load(p + 64 * i);
+            _mm512_store_si512(s->scale[4 * i], shift_and(x, 0, 15));
+            _mm512_store_si512(s->min[4 * i], shift_and(x, -4, 15));
+        }
+    if (l.scales == SCALES_6) { /* lines of bytes 0-3, 4-7, 8-11 of the packed scales: cpu/pack.h */
+        __m512i a = load(p), b = load(p + 64), c = load(p + 128);
+        _mm512_store_si512(s->scale[0], shift_and(a, 0, 63));
+        _mm512_store_si512(s->min[0], shift_and(b, 0, 63));
+        _mm512_store_si512(s->scale[4], or_bits(shift_and(c, 0, 15), a, -2, 48));
+        _mm512_store_si512(s->min[4], or_bits(shift_and(c, -4, 15), b, -2, 48));
+    }
+}
+
+/* Scale g (of 16 or 8) of 16 rows as int32. */
+INL __m512i scale_at(layout l, const uint8_t *w, const small *s, int g) {
+    return has_min(l) ? bytes_u8(s->scale[g]) : bytes_s8(w + l.sc + 16 * g);
+}
+
+/* Where the activations of the first token stand; those of token c are c elements (q: 64 c bytes, pairs: 2 c) on. */
+typedef struct cursor {
+    const int8_t *q;
+    const float *d;
+    const int16_t *sums; /* pairs: of 32 columns or of 16, as the scales have it */
+    const int32_t *start8, *start16, *start32;
+} cursor;
+
+INL cursor cursor_at(layout l, const nib_cpu_act *act, uint32_t t) {
+    const nib_cpu_act_q256 *a = &act->q256;
+    size_t n = a->n_pad / 256;
+    return (cursor){a->q + nib_cpu_act_at(act, t, 4 * n, 64),
+                    a->d + nib_cpu_act_at(act, t, n, 1),
+                    is_per_32(l) ? a->sum32 + nib_cpu_act_at(act, t, 4 * n, 2) : a->sum16 + nib_cpu_act_at(act, t, 8 * n, 2),
+                    a->start8 + nib_cpu_act_at(act, t, 8 * n, 1),
+                    a->start16 + nib_cpu_act_at(act, t, 16 * n, 1),
+                    a->start32 + nib_cpu_act_at(act, t, 32 * n, 1)};
+}
+
+INL int n_pairs(layout l) {
+    return is_per_32(l) ? 4 : 8;
+}
+
+/* On to the next super-block of NP tokens. */
+INL void advance(layout l, cursor *p, int np) {
+    p->q += 256 * np;
+    p->d += np;
+    p->sums += 2 * n_pairs(l) * np;
+    p->start8 += 8 * np;
+    p->start16 += 16 * np;
+    p->start32 += 32 * np;
+}
+
+/* Sums of n chunks of `step` tokens, four chains at a time. */
+INL void dots(int step, __m512i t[4], const __m512i *v, const int8_t *q, int n) {
+    UNROLL for (int s = 0; s < n; s++)
+        UNROLL for (int e = 0; e < step; e++) t[e] = dot4(t[e], v[s], q + 64 * e + 4 * s);
+}
+
+/* Q6_K: the four sums of 8 columns of one token are the chains. */
+INL __m512i eights(__m512i isum, const __m512i v[8], const int8_t *q, const int32_t *start32, int np, __m512i s0,
+                   __m512i s1) {
+    UNROLL for (int e = 0; e < 4; e++) {
+        __m512i t = dot4(dot4(broadcast4(start32 + e * np), v[2 * e], q + 8 * e), v[2 * e + 1], q + 8 * e + 4);
+        isum = _mm512_dpwssd_epi32(isum, t, e < 2 ? s0 : s1);
+    }
+    return isum;
+}
+
+/* Adds block j (of 8) to nc integer sums, the scales applied. */
+INL void tile_block(layout l, int nc, int np, const uint8_t *w, const small *s, int j, const cursor *p, __m512i *isum) {
+    const int step = nc < 4 ? nc : 4;
+    const int8_t *q = base(p->q + j / 2 * 64 * np + j % 2 * 32);
+    __m512i v[8];
+    unpack(l.kind, w + l.at + (size_t)j * block_bytes(l.kind), v);
+    __m512i s0 = scale_at(l, w, s, is_per_32(l) ? j : 2 * j), s1 = is_per_32(l) ? s0 : scale_at(l, w, s, 2 * j + 1);
+    if (l.kind == CODES_U3 || l.kind == CODES_U6) { /* signed scales: the high int16 of a lane must be 0 */
+        s0 = _mm512_and_si512(s0, _mm512_set1_epi32(0xffff));
+        s1 = _mm512_and_si512(s1, _mm512_set1_epi32(0xffff));
+    }
+    UNROLL for (int c = 0; c < nc; c += step) {
+        __m512i t[4];
+        if (l.kind == CODES_U6) {
+            UNROLL for (int e = 0; e < step; e++)
+                isum[c + e] = eights(isum[c + e], v, q + 64 * (c + e), p->start32 + 4 * j * np + c + e, np, s0, s1);
+        } else if (l.kind == CODES_U4 || l.kind == CODES_IQ4) {
+            UNROLL for (int e = 0; e < step; e++)
+                t[e] = l.kind == CODES_U4 ? broadcast4(p->start8 + j * np + c + e) : _mm512_setzero_si512();
+            dots(step, t, v, q + 64 * c, 8);
+            UNROLL for (int e = 0; e < step; e++)
+                isum[c + e] = l.kind == CODES_U4 ? _mm512_dpwssd_epi32(isum[c + e], t[e], s0)
+                                                 : _mm512_add_epi32(isum[c + e], _mm512_mullo_epi32(t[e], s0));
+        } else {
+            UNROLL for (int g = 0; g < 2; g++) {
+                UNROLL for (int e = 0; e < step; e++)
+                    t[e] = l.kind == CODES_U5 ? broadcast4(p->start16 + (2 * j + g) * np + c + e)
+                                              : _mm512_setzero_si512();
+                dots(step, t, v + 4 * g, q + 64 * c + 16 * g, 4);
+                UNROLL for (int e = 0; e < step; e++)
+                    isum[c + e] = _mm512_dpwssd_epi32(isum[c + e], t[e], g ? s1 : s0);
+            }
+        }
+    }
+}
+
+/* Scales (or minima) of neighbouring groups of columns as pairs. */
+INL void make_pairs(layout l, const uint8_t *w, const small *s, bool minima, __m512i pairs[8]) {
+    const int n = n_pairs(l);
+    UNROLL for (int i = 0; i < n; i++)
+        pairs[i] = minima ? pair(bytes_u8(s->min[2 * i]), bytes_u8(s->min[2 * i + 1]))
+                          : pair(scale_at(l, w, s, 2 * i), scale_at(l, w, s, 2 * i + 1));
+}
+
+/* The pairs times the sums of activations of token c. */
+INL __m512i times_sums(layout l, const __m512i pairs[8], const cursor *p, int c, int np) {
+    __m512i m = _mm512_setzero_si512();
+    const int n = n_pairs(l);
+    UNROLL for (int i = 0; i < n; i++) m = add_pair(m, pairs[i], p->sums + 2 * (np * i + c));
+    return m;
+}
+
+INL __m512i without_excess(layout l, __m512i isum, __m512i sums) {
+    int e = excess(l);
+    sums = _mm512_slli_epi32(sums, (unsigned)__builtin_ctz((unsigned)(e < 0 ? -e : e)));
+    return e < 0 ? _mm512_add_epi32(isum, sums) : _mm512_sub_epi32(isum, sums);
+}
+
+/* The end of a super-block. d is float16 where there are minima (they follow), else float32. */
+INL void finish(layout l, int nc, int np, const uint8_t *w, const small *s, const cursor *p, const __m512i *isum,
+                __m512 *acc) {
+    __m512i scale_pairs[8], min_pairs[8];
+    if (excess(l)) make_pairs(l, w, s, false, scale_pairs);
+    if (has_min(l)) make_pairs(l, w, s, true, min_pairs);
+    const uint16_t *h = (const uint16_t *)w;
+    __m512 d = has_min(l) ? scales_f16(h) : _mm512_load_ps(w), dmin = has_min(l) ? scales_f16(h + 16) : d;
+    UNROLL for (int c = 0; c < nc; c++) {
+        __m512i i = isum[c];
+        if (excess(l)) i = without_excess(l, i, times_sums(l, scale_pairs, p, c, np));
+        __m512 f = _mm512_cvtepi32_ps(i), da = _mm512_set1_ps(p->d[c]);
+        if (!has_min(l)) {
+            acc[c] = _mm512_fmadd_ps(f, _mm512_mul_ps(d, da), acc[c]);
+        } else {
+            __m512 m = _mm512_cvtepi32_ps(times_sums(l, min_pairs, p, c, np));
+            acc[c] = _mm512_fmadd_ps(_mm512_fnmadd_ps(m, dmin, _mm512_mul_ps(f, d)), da, acc[c]);
+        }
+    }
+}
+
+INL void tile(layout l, int nc, const uint8_t *w, const nib_cpu_act *act, uint32_t t0, float *out) {
+    cursor p = cursor_at(l, act, t0);
+    __m512 acc[16];
+    UNROLL for (int c = 0; c < nc; c++) acc[c] = _mm512_setzero_ps();
+    for (size_t n = act->q256.n_pad / 256; n > 0; n--, w += l.unit) {
+        small s;
+        __m512i isum[16];
+        unpack_small(l, w, &s);
+        UNROLL for (int c = 0; c < nc; c++) isum[c] = _mm512_setzero_si512();
+        for (int j = 0; j < 8; j++) tile_block(l, nc, NIB_ACT_PANEL, w, &s, j, &p, isum);
+        finish(l, nc, NIB_ACT_PANEL, w, &s, &p, isum, acc);
+        advance(l, &p, NIB_ACT_PANEL);
+    }
+    UNROLL for (int c = 0; c < nc; c++) _mm512_store_ps(out + 16 * c, acc[c]);
+}
+
+/* One token: bound by memory, so the next super-block is asked for (two ahead is worse). */
+INL void decode(layout l, const uint8_t *w, const nib_cpu_act *act, float *out) {
+    cursor p = cursor_at(l, act, 0);
+    __m512 acc = _mm512_setzero_ps();
+    const size_t block = block_bytes(l.kind);
+    for (size_t n = act->q256.n_pad / 256; n > 0; n--, w += l.unit) {
+        small s;
+        __m512i isum = _mm512_setzero_si512();
+        unpack_small(l, w, &s);
+        prefetch(w + l.unit, (int)(l.at / 64));
+        UNROLL for (int j = 0; j < 8; j++) {
+            prefetch(w + l.unit + l.at + (size_t)j * block, (int)(block / 64));
+            tile_block(l, 1, 1, w, &s, j, &p, &isum);
+        }
+        finish(l, 1, 1, w, &s, &p, &isum, &acc);
+        advance(l, &p, 1);
+    }
+    _mm512_store_ps(out, acc);
+}
+
+#define AT(unit, scales, codes)                                                                                        \
+    sizeof(nib_cpu_pack_##unit), offsetof(nib_cpu_pack_##unit, scales), offsetof(nib_cpu_pack_##unit, codes)
+KERNEL_512(Q2_K, CODES_U2, SCALES_4, AT(q2_k, sm, qs))
+KERNEL_512(Q3_K, CODES_U3, SCALES_8, AT(q3_k, scale, b))
+KERNEL_512(Q4_K, CODES_U4, SCALES_6, AT(q4_k, sm, qs))
+KERNEL_512(Q5_K, CODES_U5, SCALES_6, AT(q5_k, sm, b))
+KERNEL_512(Q6_K, CODES_U6, SCALES_8, AT(q6_k, scale, b))
+KERNEL_512(IQ4_XS, CODES_IQ4, SCALES_8_32, AT(iq4_xs, scale, qs))
+
+#endif
