@@ -227,6 +227,7 @@ NIB_API void nib_token_list_free(nib_token_list *list);
 enum {
     NIB_UNPARSE_SPECIAL = 1, /* write control tokens as their text; otherwise they are left out */
     NIB_REMOVE_SPECIAL = 2,  /* leave out BOS at the start and EOS at the end even when unparsing */
+    NIB_KEEP_SPACES = 4,     /* do not clean up, as some models' decode() does: the space before . , ! ? and 's stays */
 };
 
 /* The text of n ids. *text is allocated with malloc (NUL added, not counted) and belongs to the caller: free(). */
@@ -234,7 +235,8 @@ NIB_API nib_status nib_detokenize(const nib_tokenizer *tok, const nib_token *ids
                                   char **text, size_t *len, nib_error *err);
 
 /* A detokenizer for a stream: gives whole UTF-8 characters only and holds the rest back. The concatenation of what
- * push and finish give equals nib_detokenize of the ids as one list, except that invalid UTF-8 becomes U+FFFD.
+ * push and finish give equals nib_detokenize of the ids as one list with NIB_KEEP_SPACES, except that invalid UTF-8
+ * becomes U+FFFD.
  * is_continuation: text came before the first id, so the space that begins its first word is kept; a stream that starts
  * a text drops the space that the tokenizer put in front. */
 typedef struct nib_detok nib_detok;

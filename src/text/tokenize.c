@@ -1,0 +1,94 @@
+/* text/tokenize.c - nib_tokenize and what can be asked of a tokenizer.
+ *
+ * Text in -> cut at special tokens (special.c) -> each plain part encoded by the tokenizer's kind (kind.c) -> ids out, with
+ * the tokens that the model wants at the ends. */
+#include "base/status.h"
+#include "text/flags.h"
+#include "text/list.h"
+#include "text/tokenizer.h"
+
+#include <string.h>
+
+#define MAX_TEXT ((size_t)1 << 30) /* places are 32 bits wide, and a space may become three bytes */
+
+static bool add_role(const nib_tokenizer *tok, nib_text_role role, nib_token_list *out) {
+    return tok->role[role] == NIB_TOKEN_NONE || nib_text_list_add(out, tok->role[role]);
+}
+
+static nib_status tokenize(const nib_tokenizer *tok, nib_text_work *work, nib_str text, unsigned flags, nib_token_list *out,
+                           nib_error *err) {
+    bool add = flags & NIB_ADD_SPECIAL, ok = true;
+    if (add && (tok->flags & NIB_TEXT_ADD_BOS)) ok = add_role(tok, NIB_TEXT_BOS, out);
+    nib_text_special_walk walk = nib_text_special_begin(&tok->special, &tok->vocab, text, flags & NIB_PARSE_SPECIAL);
+    nib_text_fragment fragment;
+    while (ok && nib_text_special_next(&walk, &fragment)) {
+        if (fragment.id != NIB_TOKEN_NONE) ok = nib_text_list_add(out, fragment.id);
+        else NIB_TRY(tok->kind->encode(tok, work, fragment.text, out, err));
+    }
+    if (ok && add && tok->kind->ends_with_sep) ok = add_role(tok, NIB_TEXT_SEP, out);
+    else if (ok && add && (tok->flags & NIB_TEXT_ADD_EOS)) ok = add_role(tok, NIB_TEXT_EOS, out);
+    return ok ? NIB_OK : nib_fail_nomem(err, text.len, "tokenizing a text of that length");
+}
+
+nib_status nib_tokenize(const nib_tokenizer *tok, const char *text, size_t len, unsigned flags, nib_token_list *out,
+                        nib_error *err) {
+    if (len > MAX_TEXT) return nib_fail(err, NIB_E_LIMIT, "a text of %zu bytes; at most %zu at once", len, MAX_TEXT);
+    nib_text_work work = {0};
+    size_t n = out->n;
+    nib_status status = tokenize(tok, &work, (nib_str){len ? text : "", len}, flags, out, err);
+    nib_text_work_free(&work);
+    if (status != NIB_OK) out->n = n;
+    return status;
+}
+
+void nib_token_list_free(nib_token_list *list) {
+    if (!list) return;
+    nib_free(list->ids);
+    *list = (nib_token_list){0};
+}
+
+const char *nib_tokenizer_warning(const nib_tokenizer *tok, size_t i) {
+    return i < tok->n_warnings ? tok->warnings[i] : NULL;
+}
+
+const char *nib_tokenizer_kind(const nib_tokenizer *tok) {
+    return tok->kind->name;
+}
+
+const char *nib_tokenizer_pre(const nib_tokenizer *tok) {
+    return tok->pretok.row ? tok->pretok.row->name : "";
+}
+
+uint32_t nib_tokenizer_n_tokens(const nib_tokenizer *tok) {
+    return tok->vocab.n;
+}
+
+static bool in_range(const nib_tokenizer *tok, nib_token id) {
+    return id >= 0 && (uint32_t)id < tok->vocab.n;
+}
+
+nib_str nib_tokenizer_text(const nib_tokenizer *tok, nib_token id) {
+    return in_range(tok, id) ? nib_text_vocab_text(&tok->vocab, id) : (nib_str){"", 0};
+}
+
+unsigned nib_tokenizer_attr(const nib_tokenizer *tok, nib_token id) {
+    return in_range(tok, id) ? tok->vocab.attr[id] & NIB_TEXT_PUBLIC_ATTR : 0;
+}
+
+bool nib_tokenizer_is_eog(const nib_tokenizer *tok, nib_token id) {
+    return nib_tokenizer_attr(tok, id) & NIB_TOKEN_EOG;
+}
+
+bool nib_tokenizer_add_bos(const nib_tokenizer *tok) {
+    return tok->flags & NIB_TEXT_ADD_BOS;
+}
+
+bool nib_tokenizer_add_eos(const nib_tokenizer *tok) {
+    return tok->flags & NIB_TEXT_ADD_EOS;
+}
+
+nib_token nib_tokenizer_special(const nib_tokenizer *tok, const char *name) {
+    for (size_t i = 0; i < NIB_TEXT_N_ROLES; i++)
+        if (strcmp(nib_text_role_name((nib_text_role)i), name) == 0) return tok->role[i];
+    return NIB_TOKEN_NONE;
+}
