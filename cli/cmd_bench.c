@@ -70,17 +70,17 @@ static nib_status report(bench_state *b, bench_test test, nib_error *err) {
     }
     json_t *o = json_object(), *list = json_array();
     for (uint32_t i = 0; i < opt->repetitions; i++) json_array_append_new(list, nib_cli_json_number(b->tok_s[i]));
-    json_object_set_new(o, "test", json_string(name));
-    json_object_set_new(o, "tokens", json_integer(test.n_tokens));
-    json_object_set_new(o, "threads", json_integer(nib_context_n_threads(b->s.ctx)));
-    json_object_set_new(o, "isa", json_string(nib_model_isa(b->s.model)));
+    nib_cli_json_set_str(o, "test", name);
+    nib_cli_json_set_int(o, "tokens", test.n_tokens);
+    nib_cli_json_set_int(o, "threads", nib_context_n_threads(b->s.ctx));
+    nib_cli_json_set_str(o, "isa", nib_model_isa(b->s.model));
     json_object_set_new(o, "tok_s", list);
-    json_object_set_new(o, "mean", nib_cli_json_number(mean));
-    json_object_set_new(o, "deviation", nib_cli_json_number(deviation));
-    json_object_set_new(o, "macs_per_token", json_integer((json_int_t)macs));
+    nib_cli_json_set_real(o, "mean", mean);
+    nib_cli_json_set_real(o, "deviation", deviation);
+    nib_cli_json_set_int(o, "macs_per_token", macs);
     if (!test.is_prefill) {
-        json_object_set_new(o, "bytes_per_token", json_integer((json_int_t)bytes_per_token(b, test)));
-        json_object_set_new(o, "gb_s", nib_cli_json_number(gb_s));
+        nib_cli_json_set_int(o, "bytes_per_token", bytes_per_token(b, test));
+        nib_cli_json_set_real(o, "gb_s", gb_s);
     }
     json_array_append_new(b->results, o);
     return NIB_OK;

@@ -20,14 +20,18 @@ static void report(void *user, const nib_error *fault) {
     c->n_faults++;
     if (!c->opt->json) {
         nib_cli_out_printf(&c->out, "%s: %s", c->path, fault->message);
-        if (fault->offset != NIB_NO_OFFSET) nib_cli_out_printf(&c->out, " (at byte %llu)", (unsigned long long)fault->offset);
+        if (fault->offset != NIB_NO_OFFSET)
+            nib_cli_out_printf(&c->out, " (at byte %llu)", (unsigned long long)fault->offset);
         nib_cli_out_puts(&c->out, "\n");
         return;
     }
     json_t *o = json_object();
-    json_object_set_new(o, "kind", json_string(nib_status_text(fault->code)));
-    json_object_set_new(o, "message", nib_cli_json_str((nib_str){fault->message, strlen(fault->message)}));
-    json_object_set_new(o, "offset", fault->offset == NIB_NO_OFFSET ? json_null() : json_integer((json_int_t)fault->offset));
+    nib_cli_json_set_str(o, "kind", nib_status_text(fault->code));
+    nib_cli_json_set_str(o, "message", fault->message);
+    if (fault->offset == NIB_NO_OFFSET)
+        json_object_set_new(o, "offset", json_null());
+    else
+        nib_cli_json_set_int(o, "offset", (int64_t)fault->offset);
     json_array_append_new(c->faults, o);
 }
 
@@ -68,7 +72,7 @@ int nib_cli_cmd_check(const nib_cli_options *opt, const nib_cli_term *term) {
         n_bad += c.n_faults > before;
         if (opt->json) {
             json_t *o = json_object();
-            json_object_set_new(o, "file", nib_cli_json_str((nib_str){c.path, strlen(c.path)}));
+            nib_cli_json_set_str(o, "file", c.path);
             json_object_set_new(o, "ok", json_boolean(c.n_faults == before));
             json_object_set(o, "faults", c.faults);
             nib_cli_json_write(&c.out, o);

@@ -58,17 +58,19 @@ static void bash_value(nib_cli_out *out, int command, const nib_cli_option *opti
         words(out, option);
         nib_cli_out_puts(out, "' -- \"$cur\")); return ;;\n");
     } else {
-        nib_cli_out_puts(out, wants_file(option) ? "COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n" : "return ;;\n");
+        if (wants_file(option)) nib_cli_out_puts(out, "COMPREPLY=($(compgen -f -- \"$cur\")); ");
+        nib_cli_out_puts(out, "return ;;\n");
     }
 }
 
 static void bash(nib_cli_out *out) {
-    nib_cli_out_puts(out, "# bash completion of nib: eval \"$(nib completion bash)\"\n"
-                          "_nib() {\n"
-                          "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=run options\n"
-                          "    if [[ $COMP_CWORD -gt 1 && ${COMP_WORDS[1]} != -* ]]; then command=${COMP_WORDS[1]}; fi\n"
-                          "    if [[ $COMP_CWORD -eq 1 && $cur != -* ]]; then\n"
-                          "        COMPREPLY=($(compgen -W '");
+    nib_cli_out_puts(out,
+                     "# bash completion of nib: eval \"$(nib completion bash)\"\n"
+                     "_nib() {\n"
+                     "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=run options\n"
+                     "    if [[ $COMP_CWORD -gt 1 && ${COMP_WORDS[1]} != -* ]]; then command=${COMP_WORDS[1]}; fi\n"
+                     "    if [[ $COMP_CWORD -eq 1 && $cur != -* ]]; then\n"
+                     "        COMPREPLY=($(compgen -W '");
     command_names(out, " ");
     nib_cli_out_puts(out, "' -- \"$cur\")); return\n    fi\n    case \"$command $prev\" in\n");
     for (int i = 0; i < NIB_CLI_N_COMMANDS; i++) for_each(out, i, bash_value);
@@ -143,7 +145,8 @@ static void fish_option(nib_cli_out *out, int command, const nib_cli_option *opt
         nib_cli_out_write(out, (nib_str){c, 1});
     }
     nib_cli_out_puts(out, "'");
-    if (nib_cli_option_takes_value(option) && option->arg[0] != '[') nib_cli_out_puts(out, wants_file(option) ? " -r" : " -x");
+    if (nib_cli_option_takes_value(option) && option->arg[0] != '[')
+        nib_cli_out_puts(out, wants_file(option) ? " -r" : " -x");
     if (nib_cli_option_has_words(option)) {
         nib_cli_out_puts(out, " -a '");
         words(out, option);

@@ -36,7 +36,7 @@ static nib_status answer(void *user, json_t *request, json_t *reply, nib_error *
             nib_buf_char(&d->text, digits[(unsigned char)text[i] >> 4]);
             nib_buf_char(&d->text, digits[text[i] & 15]);
         }
-        json_object_set_new(reply, "hex", nib_cli_json_str((nib_str){d->text.ptr, d->text.len}));
+        json_object_set_new(reply, "hex", nib_cli_json_str(nib_cli_bytes(&d->text)));
     }
     free(text);
     return NIB_OK;
@@ -51,7 +51,8 @@ static nib_status parse_ids(nib_str text, nib_token_list *ids, nib_error *err) {
         }
         size_t start = i;
         int64_t id = 0;
-        while (i < text.len && text.ptr[i] >= '0' && text.ptr[i] <= '9' && id <= INT32_MAX) id = id * 10 + (text.ptr[i++] - '0');
+        for (; i < text.len && text.ptr[i] >= '0' && text.ptr[i] <= '9' && id <= INT32_MAX; i++)
+            id = id * 10 + (text.ptr[i] - '0');
         if (i == start || id > INT32_MAX)
             return nib_fail(err, NIB_E_ARG, "expected token ids, found '%.*s'",
                             (int)(text.len - start < 20 ? text.len - start : 20), text.ptr + start);
@@ -64,14 +65,16 @@ static nib_status parse_ids(nib_str text, nib_token_list *ids, nib_error *err) {
 static nib_status read_ids(detokenize_state *d, const nib_cli_options *opt, nib_error *err) {
     const nib_str *items = opt->operands.items;
     bool only_dash = opt->operands.n == 1 && !strcmp(items[0].ptr, "-");
-    if (opt->operands.n && opt->file) return nib_fail(err, NIB_E_ARG, "the ids are given twice: leave out -f or the others");
+    if (opt->operands.n && opt->file)
+        return nib_fail(err, NIB_E_ARG, "the ids are given twice: leave out -f or the others");
     for (size_t i = 0; i < opt->operands.n && !only_dash; i++) NIB_TRY(parse_ids(items[i], &d->ids, err));
     if (opt->operands.n && !only_dash) return NIB_OK;
     NIB_TRY(nib_cli_input_read(opt, &d->text, err));
-    return parse_ids((nib_str){d->text.ptr, d->text.len}, &d->ids, err);
+    return parse_ids(nib_cli_bytes(&d->text), &d->ids, err);
 }
 
-static nib_status detokenize(detokenize_state *d, const nib_cli_options *opt, const nib_cli_term *term, nib_error *err) {
+static nib_status detokenize(detokenize_state *d, const nib_cli_options *opt, const nib_cli_term *term,
+                             nib_error *err) {
     char *text;
     size_t len;
     NIB_TRY(nib_cli_need_model(opt, err));

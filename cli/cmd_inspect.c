@@ -47,8 +47,8 @@ static void print_metadata(inspect_state *t) {
     nib_cli_out_printf(&t->out, "file        %s\nformat      GGUF version %u, alignment %u, %u file%s, %llu bytes\n",
                        nib_gguf_path(file), nib_gguf_version(file), nib_gguf_alignment(file), nib_gguf_n_files(file),
                        nib_gguf_n_files(file) == 1 ? "" : "s", (unsigned long long)nib_gguf_file_bytes(file));
-    nib_cli_out_printf(&t->out, "parameters  %llu in %zu tensors\n\nmetadata    %zu keys\n", (unsigned long long)t->n_params,
-                       nib_gguf_n_tensors(file), nib_gguf_n_keys(file));
+    nib_cli_out_printf(&t->out, "parameters  %llu in %zu tensors\n\nmetadata    %zu keys\n",
+                       (unsigned long long)t->n_params, nib_gguf_n_tensors(file), nib_gguf_n_keys(file));
     for (size_t i = 0; i < nib_gguf_n_keys(file); i++) {
         const nib_gguf_value *value;
         nib_str key = nib_gguf_key_at(file, i, &value);
@@ -58,7 +58,7 @@ static void print_metadata(inspect_state *t) {
         nib_buf_printf(&line, "%*s %-6s ", key.len < 42 ? 42 - (int)key.len : 0, "", nib_gguf_type_name(value->type));
         nib_cli_metadata_text(&line, value);
         nib_buf_char(&line, '\n');
-        nib_cli_out_write(&t->out, (nib_str){line.ptr, line.len});
+        nib_cli_out_write(&t->out, nib_cli_bytes(&line));
         nib_buf_free(&line);
     }
 }
@@ -76,13 +76,13 @@ static void print_tensors(inspect_state *t) {
         for (uint32_t d = 0; d < tensor->n_dims && d < 4; d++)
             nib_buf_printf(&line, "%s%llu", d ? " x " : "", (unsigned long long)tensor->dims[d]);
         nib_buf_str(&line, tensor->is_supported ? "\n" : "  (not supported)\n");
-        nib_cli_out_write(&t->out, (nib_str){line.ptr, line.len});
+        nib_cli_out_write(&t->out, nib_cli_bytes(&line));
         nib_buf_free(&line);
     }
     nib_cli_out_puts(&t->out, "\ntypes\n");
     for (size_t i = 0; i < t->types.n; i++)
-        nib_cli_out_printf(&t->out, "  %-8s %5llu tensors %14llu parameters %14llu bytes %8.4f bits each\n", sums[i].name,
-                           (unsigned long long)sums[i].n_tensors, (unsigned long long)sums[i].n_elements,
+        nib_cli_out_printf(&t->out, "  %-8s %5llu tensors %14llu parameters %14llu bytes %8.4f bits each\n",
+                           sums[i].name, (unsigned long long)sums[i].n_tensors, (unsigned long long)sums[i].n_elements,
                            (unsigned long long)sums[i].n_bytes,
                            sums[i].n_elements ? 8.0 * (double)sums[i].n_bytes / (double)sums[i].n_elements : 0.0);
 }
@@ -97,13 +97,13 @@ static json_t *tensors_json(const nib_gguf *file) {
         for (uint32_t d = 0; d < tensor->n_dims && d < 4; d++)
             json_array_append_new(dims, json_integer((json_int_t)tensor->dims[d]));
         json_object_set_new(o, "name", nib_cli_json_str(tensor->name));
-        json_object_set_new(o, "type", json_string(tensor->type_name));
+        nib_cli_json_set_str(o, "type", tensor->type_name);
         json_object_set_new(o, "supported", json_boolean(tensor->is_supported));
         json_object_set_new(o, "dims", dims);
-        json_object_set_new(o, "n_elements", json_integer((json_int_t)tensor->n_elements));
-        json_object_set_new(o, "n_bytes", json_integer((json_int_t)tensor->n_bytes));
-        json_object_set_new(o, "offset", json_integer((json_int_t)tensor->offset));
-        json_object_set_new(o, "file", json_integer(tensor->file));
+        nib_cli_json_set_int(o, "n_elements", tensor->n_elements);
+        nib_cli_json_set_int(o, "n_bytes", tensor->n_bytes);
+        nib_cli_json_set_int(o, "offset", tensor->offset);
+        nib_cli_json_set_int(o, "file", tensor->file);
         json_array_append_new(list, o);
     }
     return list;
@@ -122,17 +122,17 @@ static json_t *file_json(const inspect_state *t) {
     }
     for (size_t i = 0; i < t->types.n; i++) {
         json_t *type = json_object();
-        json_object_set_new(type, "tensors", json_integer((json_int_t)sums[i].n_tensors));
-        json_object_set_new(type, "parameters", json_integer((json_int_t)sums[i].n_elements));
-        json_object_set_new(type, "bytes", json_integer((json_int_t)sums[i].n_bytes));
+        nib_cli_json_set_int(type, "tensors", sums[i].n_tensors);
+        nib_cli_json_set_int(type, "parameters", sums[i].n_elements);
+        nib_cli_json_set_int(type, "bytes", sums[i].n_bytes);
         json_object_set_new(types, sums[i].name, type);
     }
-    json_object_set_new(o, "file", nib_cli_json_str((nib_str){nib_gguf_path(file), strlen(nib_gguf_path(file))}));
-    json_object_set_new(o, "version", json_integer(nib_gguf_version(file)));
-    json_object_set_new(o, "alignment", json_integer(nib_gguf_alignment(file)));
-    json_object_set_new(o, "files", json_integer(nib_gguf_n_files(file)));
-    json_object_set_new(o, "bytes", json_integer((json_int_t)nib_gguf_file_bytes(file)));
-    json_object_set_new(o, "parameters", json_integer((json_int_t)t->n_params));
+    nib_cli_json_set_str(o, "file", nib_gguf_path(file));
+    nib_cli_json_set_int(o, "version", nib_gguf_version(file));
+    nib_cli_json_set_int(o, "alignment", nib_gguf_alignment(file));
+    nib_cli_json_set_int(o, "files", nib_gguf_n_files(file));
+    nib_cli_json_set_int(o, "bytes", nib_gguf_file_bytes(file));
+    nib_cli_json_set_int(o, "parameters", t->n_params);
     json_object_set_new(o, "types", types);
     json_object_set_new(o, "metadata", metadata);
     json_object_set_new(o, "tensors", tensors_json(file));
@@ -155,22 +155,23 @@ static nib_status print_plan(inspect_state *t, nib_error *err) {
     NIB_TRY(plan_totals(model, &decode_macs, &prefill_macs, err));
     nib_cli_out_printf(&t->out, "\nplan        %s, %zu steps; TOK: tokens of the batch, OUT: rows with logits\n",
                        nib_model_arch(model), nib_model_n_steps(model));
-    nib_cli_out_printf(&t->out, "  %4s  %-10s %-20s %-6s %-22s %12s %14s\n", "step", "op", "name", "type", "shape", "bytes",
-                       "MACs a row");
+    nib_cli_out_printf(&t->out, "  %4s  %-10s %-20s %-6s %-22s %12s %14s\n", "step", "op", "name", "type", "shape",
+                       "bytes", "MACs a row");
     for (size_t i = 0; i < nib_model_n_steps(model); i++) {
         nib_step_info step;
         char shape[64];
         if (nib_model_step(model, i, &step) != NIB_OK) continue;
         snprintf(shape, sizeof shape, "%s x %llu -> %llu", step.rows, (unsigned long long)step.n_in,
                  (unsigned long long)step.n_out);
-        nib_cli_out_printf(&t->out, "  %4zu  %-10s %-20s %-6s %-22s %12llu %14llu%s\n", i, step.op, step.name, step.type,
-                           shape, (unsigned long long)step.bytes, (unsigned long long)step.macs,
+        nib_cli_out_printf(&t->out, "  %4zu  %-10s %-20s %-6s %-22s %12llu %14llu%s\n", i, step.op, step.name,
+                           step.type, shape, (unsigned long long)step.bytes, (unsigned long long)step.macs,
                            strcmp(step.op, "attention") ? "" : " a position");
     }
-    nib_cli_out_printf(&t->out, "  one decode step        %14.3f million MACs, reads %llu bytes of weights, and %llu bytes of "
-                       "f16 cache for each position\n", (double)decode_macs / 1e6, bytes, kv);
-    nib_cli_out_printf(&t->out, "  a 512-token prefill    %14.3f million MACs, %.3f a token\n", (double)prefill_macs / 1e6,
-                       (double)prefill_macs / 1e6 / (double)prefill.n_tok);
+    double decode_mega = (double)decode_macs / 1e6, prefill_mega = (double)prefill_macs / 1e6;
+    nib_cli_out_printf(&t->out, "  one decode step        %14.3f million MACs, reads %llu bytes of weights, and %llu "
+                       "bytes of f16 cache for each position\n", decode_mega, bytes, kv);
+    nib_cli_out_printf(&t->out, "  a 512-token prefill    %14.3f million MACs, %.3f a token\n", prefill_mega,
+                       prefill_mega / (double)prefill.n_tok);
     return NIB_OK;
 }
 
@@ -183,22 +184,22 @@ static nib_status plan_json(const nib_model *model, json_t *out, nib_error *err)
         nib_step_info step;
         if (nib_model_step(model, i, &step) != NIB_OK) continue;
         json_t *item = json_object();
-        json_object_set_new(item, "op", json_string(step.op));
-        json_object_set_new(item, "name", json_string(step.name));
-        json_object_set_new(item, "type", json_string(step.type));
-        json_object_set_new(item, "rows", json_string(step.rows));
-        json_object_set_new(item, "layer", json_integer(step.layer));
-        json_object_set_new(item, "n_in", json_integer((json_int_t)step.n_in));
-        json_object_set_new(item, "n_out", json_integer((json_int_t)step.n_out));
-        json_object_set_new(item, "bytes", json_integer((json_int_t)step.bytes));
-        json_object_set_new(item, "macs", json_integer((json_int_t)step.macs));
+        nib_cli_json_set_str(item, "op", step.op);
+        nib_cli_json_set_str(item, "name", step.name);
+        nib_cli_json_set_str(item, "type", step.type);
+        nib_cli_json_set_str(item, "rows", step.rows);
+        nib_cli_json_set_int(item, "layer", step.layer);
+        nib_cli_json_set_int(item, "n_in", step.n_in);
+        nib_cli_json_set_int(item, "n_out", step.n_out);
+        nib_cli_json_set_int(item, "bytes", step.bytes);
+        nib_cli_json_set_int(item, "macs", step.macs);
         json_array_append_new(steps, item);
     }
     NIB_TRY(plan_totals(model, &decode_macs, &prefill_macs, err));
-    json_object_set_new(o, "decode_macs", json_integer((json_int_t)decode_macs));
-    json_object_set_new(o, "prefill_512_macs", json_integer((json_int_t)prefill_macs));
-    json_object_set_new(o, "bytes_per_token", json_integer((json_int_t)nib_model_bytes_per_token(model)));
-    json_object_set_new(o, "kv_bytes_per_position", json_integer((json_int_t)nib_model_kv_bytes_per_token(model, "f16", "f16")));
+    nib_cli_json_set_int(o, "decode_macs", decode_macs);
+    nib_cli_json_set_int(o, "prefill_512_macs", prefill_macs);
+    nib_cli_json_set_int(o, "bytes_per_token", nib_model_bytes_per_token(model));
+    nib_cli_json_set_int(o, "kv_bytes_per_position", nib_model_kv_bytes_per_token(model, "f16", "f16"));
     return NIB_OK;
 }
 

@@ -28,8 +28,8 @@ static nib_status run_chunk(ppl_state *p, const nib_token *ids, size_t n, size_t
         NIB_TRY(nib_cli_session_decode(&p->s, ids + i, n_now, n_now, err));
         for (size_t k = 0; k < n_now; k++) {
             float logprob;
-            NIB_TRY(nib_logprobs(nib_logits(p->s.ctx, (uint32_t)k), nib_model_n_vocab(p->s.model), ids[i + k + 1], &logprob,
-                                 NULL, 0, err));
+            const float *logits = nib_logits(p->s.ctx, (uint32_t)k);
+            NIB_TRY(nib_logprobs(logits, nib_model_n_vocab(p->s.model), ids[i + k + 1], &logprob, NULL, 0, err));
             p->nll -= (double)logprob;
             p->nll_squares += (double)logprob * (double)logprob;
             p->n_scored++;
@@ -48,7 +48,7 @@ static nib_status run_chunks(ppl_state *p, json_t *running, nib_error *err) {
     size_t n_ctx = p->s.opt->n_ctx, n_chunks = p->ids.n / n_ctx;
     nib_token bos = nib_tokenizer_special(p->s.tok, "bos");
     if (!n_chunks)
-        return nib_fail(err, NIB_E_ARG, "the text has %zu tokens and a chunk takes %zu: give a longer one, or a smaller -c",
+        return nib_fail(err, NIB_E_ARG, "the text has %zu tokens and a chunk takes %zu: give more, or a smaller -c",
                         p->ids.n, n_ctx);
     for (size_t i = 0; i < n_chunks; i++) {
         nib_token *chunk = p->ids.ids + i * n_ctx;
@@ -78,13 +78,13 @@ static nib_status measure(ppl_state *p, const nib_cli_options *opt, const nib_cl
         double ppl = exp(p->nll / (double)p->n_scored), seconds = (nib_cli_now_ms() - start) / 1e3;
         if (opt->json) {
             json_t *o = json_object();
-            json_object_set_new(o, "ppl", nib_cli_json_number(ppl));
-            json_object_set_new(o, "plus_minus", nib_cli_json_number(plus_minus(p)));
+            nib_cli_json_set_real(o, "ppl", ppl);
+            nib_cli_json_set_real(o, "plus_minus", plus_minus(p));
             json_object_set(o, "running_ppl", running);
-            json_object_set_new(o, "n_ctx", json_integer(opt->n_ctx));
-            json_object_set_new(o, "n_tokens", json_integer((json_int_t)p->ids.n));
-            json_object_set_new(o, "n_scored", json_integer((json_int_t)p->n_scored));
-            json_object_set_new(o, "seconds", nib_cli_json_number(seconds));
+            nib_cli_json_set_int(o, "n_ctx", opt->n_ctx);
+            nib_cli_json_set_int(o, "n_tokens", p->ids.n);
+            nib_cli_json_set_int(o, "n_scored", p->n_scored);
+            nib_cli_json_set_real(o, "seconds", seconds);
             if (opt->logits_hash) json_object_set_new(o, "logits_hash", nib_cli_json_hash(p->s.logits_hash));
             nib_cli_json_write(&p->out, o);
         } else {

@@ -30,7 +30,7 @@ static void write_prompt(run_state *r) {
     if (r->prompt_written || !opt->display_prompt || opt->json) return;
     r->prompt_written = true;
     if (color) nib_cli_out_puts(&r->out, "\033[33m");
-    nib_cli_out_write(&r->out, (nib_str){r->prompt.ptr, r->prompt.len});
+    nib_cli_out_write(&r->out, nib_cli_bytes(&r->prompt));
     if (color) nib_cli_out_puts(&r->out, "\033[0m");
 }
 
@@ -59,7 +59,8 @@ static nib_status make_stops(run_state *r, nib_error *err) {
         else
             nib_buf_append(&r->stop_text, items[i].ptr, items[i].len);
         nib_str stop = {r->stop_text.ptr + start, r->stop_text.len - start};
-        if (!nib_cli_list_append(&r->stops, &stop, 1, sizeof stop)) return nib_fail_nomem(err, sizeof stop, "stop strings");
+        if (!nib_cli_list_append(&r->stops, &stop, 1, sizeof stop))
+            return nib_fail_nomem(err, sizeof stop, "stop strings");
     }
     return NIB_OK;
 }
@@ -72,8 +73,8 @@ static json_t *logprobs_json(const run_state *r) {
     json_t *list = json_array();
     for (size_t i = 0; i < g->logprobs.n; i++) {
         json_t *item = json_object();
-        json_object_set_new(item, "id", json_integer(g->ids.ids[i]));
-        json_object_set_new(item, "logprob", nib_cli_json_number((double)logprobs[i]));
+        nib_cli_json_set_int(item, "id", g->ids.ids[i]);
+        nib_cli_json_set_real(item, "logprob", (double)logprobs[i]);
         json_object_set_new(item, "top", nib_cli_json_logprobs(tops + i * n_top, n_top));
         json_array_append_new(list, item);
     }
@@ -84,13 +85,13 @@ static void write_json(run_state *r, bool with_logprobs) {
     const nib_cli_options *opt = r->s.opt;
     const nib_str *stops = r->stops.items;
     json_t *o = json_object();
-    json_object_set_new(o, "model", nib_cli_json_str((nib_str){opt->model, strlen(opt->model)}));
+    nib_cli_json_set_str(o, "model", opt->model);
     json_object_set_new(o, "prompt_ids", nib_cli_json_ids(r->ids.ids, r->ids.n));
     json_object_set_new(o, "ids", nib_cli_json_ids(r->g.ids.ids, r->g.ids.n));
-    json_object_set_new(o, "text", nib_cli_json_str((nib_str){r->text.ptr, r->text.len}));
-    json_object_set_new(o, "finish_reason", json_string(r->g.finish_reason));
+    json_object_set_new(o, "text", nib_cli_json_str(nib_cli_bytes(&r->text)));
+    nib_cli_json_set_str(o, "finish_reason", r->g.finish_reason);
     json_object_set_new(o, "stop", r->g.stop < 0 ? json_null() : nib_cli_json_str(stops[r->g.stop]));
-    json_object_set_new(o, "seed", json_integer(nib_sampler_seed(r->sampler)));
+    nib_cli_json_set_int(o, "seed", nib_sampler_seed(r->sampler));
     json_object_set_new(o, "logprobs", with_logprobs ? logprobs_json(r) : json_null());
     if (opt->logits_hash) json_object_set_new(o, "logits_hash", nib_cli_json_hash(r->s.logits_hash));
     json_object_set_new(o, "timings", nib_cli_stats_json(&r->s, &r->g));
@@ -103,7 +104,7 @@ static nib_status run(run_state *r, const nib_cli_options *opt, const nib_cli_te
     NIB_TRY(nib_cli_need_model(opt, err));
     NIB_TRY(nib_cli_input_read(opt, &r->prompt, err));
     NIB_TRY(nib_cli_session_open(&r->s, opt, term, err));
-    NIB_TRY(nib_cli_prompt_ids(&r->s, (nib_str){r->prompt.ptr, r->prompt.len}, &r->ids, err));
+    NIB_TRY(nib_cli_prompt_ids(&r->s, nib_cli_bytes(&r->prompt), &r->ids, err));
     NIB_TRY(make_stops(r, err));
     NIB_TRY(nib_cli_session_model(&r->s, err));
     NIB_TRY(nib_cli_sampler_new(&r->sampler, &r->s, err));

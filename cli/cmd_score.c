@@ -27,8 +27,8 @@ static nib_status read_ids(score_state *sc, json_t *request, nib_error *err) {
                         &sc->ids, err);
 }
 
-/* {"ids"} or {"text", …} -> {"ids", "logprobs", "top"}: logprobs[i] is that of ids[i] after those before it, null for the
- * first; top[i] is the distribution after ids[i]. */
+/* {"ids"} or {"text", …} -> {"ids", "logprobs", "top"}: logprobs[i] is that of ids[i] after those before it, null for
+ * the first; top[i] is the distribution after ids[i]. */
 static nib_status answer(void *user, json_t *request, json_t *reply, nib_error *err) {
     score_state *sc = user;
     uint32_t n_top = sc->s.opt->n_logprobs, n_vocab = nib_model_n_vocab(sc->s.model);
@@ -36,9 +36,11 @@ static nib_status answer(void *user, json_t *request, json_t *reply, nib_error *
     const nib_token_list *ids = &sc->ids;
     for (size_t i = 0; i < ids->n; i++)
         if ((uint32_t)ids->ids[i] >= n_vocab)
-            return nib_fail(err, NIB_E_ARG, "\"ids\"[%zu] is %d, the vocabulary has %u tokens", i, ids->ids[i], n_vocab);
+            return nib_fail(err, NIB_E_ARG, "\"ids\"[%zu] is %d, the vocabulary has %u tokens", i, ids->ids[i],
+                            n_vocab);
     if (ids->n > nib_context_n_ctx(sc->s.ctx))
-        return nib_fail(err, NIB_E_LIMIT, "%zu tokens, and the context holds %u: raise -c", ids->n, nib_context_n_ctx(sc->s.ctx));
+        return nib_fail(err, NIB_E_LIMIT, "%zu tokens, and the context holds %u: raise -c", ids->n,
+                        nib_context_n_ctx(sc->s.ctx));
     json_t *logprobs = json_array(), *tops = json_array();
     json_object_set_new(reply, "ids", nib_cli_json_ids(ids->ids, ids->n));
     json_object_set_new(reply, "logprobs", logprobs);
@@ -51,8 +53,9 @@ static nib_status answer(void *user, json_t *request, json_t *reply, nib_error *
         NIB_TRY(nib_cli_session_decode(&sc->s, ids->ids + i, n, n, err));
         for (size_t k = i; k < i + n; k++) {
             nib_token next = k + 1 < ids->n ? ids->ids[k + 1] : NIB_TOKEN_NONE;
+            const float *logits = nib_logits(sc->s.ctx, (uint32_t)(k - i));
             float logprob = 0;
-            NIB_TRY(nib_logprobs(nib_logits(sc->s.ctx, (uint32_t)(k - i)), n_vocab, next, &logprob, sc->top, n_top, err));
+            NIB_TRY(nib_logprobs(logits, n_vocab, next, &logprob, sc->top, n_top, err));
             if (next != NIB_TOKEN_NONE) json_array_append_new(logprobs, nib_cli_json_number((double)logprob));
             json_array_append_new(tops, nib_cli_json_logprobs(sc->top, n_top));
         }
@@ -70,7 +73,8 @@ static nib_status prepare(score_state *sc, const nib_cli_options *opt, const nib
     sc->top = nib_calloc(opt->n_logprobs + 1, sizeof *sc->top);
     if (!sc->top) return nib_fail_nomem(err, opt->n_logprobs, "log-probabilities");
     if (opt->n_logprobs > nib_model_n_vocab(sc->s.model))
-        return nib_fail(err, NIB_E_ARG, "--logprobs %u: the vocabulary has %u tokens", opt->n_logprobs, nib_model_n_vocab(sc->s.model));
+        return nib_fail(err, NIB_E_ARG, "--logprobs %u: the vocabulary has %u tokens", opt->n_logprobs,
+                        nib_model_n_vocab(sc->s.model));
     return NIB_OK;
 }
 

@@ -39,7 +39,7 @@ static void print(tokenize_state *t) {
         }
         nib_buf line = {0};
         nib_cli_token_line(&line, t->s.tok, t->ids.ids[i]);
-        nib_cli_out_write(&t->out, (nib_str){line.ptr, line.len});
+        nib_cli_out_write(&t->out, nib_cli_bytes(&line));
         nib_cli_out_puts(&t->out, "\n");
         nib_buf_free(&line);
     }

@@ -43,7 +43,8 @@ static nib_status record_batch(trace_state *t, size_t from, nib_error *err) {
     token->batch_ms = nib_cli_now_ms() - start;
     for (size_t i = 0; i < nib_model_n_steps(t->s.model); i++) {
         double ms = nib_context_step_ms(t->s.ctx, i);
-        if (!nib_cli_list_append(&token->step_ms, &ms, 1, sizeof ms)) return nib_fail_nomem(err, sizeof ms, "the trace");
+        if (!nib_cli_list_append(&token->step_ms, &ms, 1, sizeof ms))
+            return nib_fail_nomem(err, sizeof ms, "the trace");
     }
     token->logits_hash = nib_logits_hash(t->s.ctx, 0);
     return NIB_OK;
@@ -52,10 +53,11 @@ static nib_status record_batch(trace_state *t, size_t from, nib_error *err) {
 static nib_status record_choice(trace_state *t, nib_error *err) {
     nib_cli_trace_token *token = &t->token;
     const float *logits = nib_logits(t->s.ctx, 0);
+    uint32_t n_vocab = nib_model_n_vocab(t->s.model);
     nib_str piece;
     NIB_TRY(nib_sampler_sample(t->sampler, logits, NULL, nib_seq_length(t->s.ctx, 0), &token->id, err));
     NIB_TRY(nib_sampler_accept(t->sampler, token->id, err));
-    NIB_TRY(nib_logprobs(logits, nib_model_n_vocab(t->s.model), token->id, &token->logprob, token->top, token->n_top, err));
+    NIB_TRY(nib_logprobs(logits, n_vocab, token->id, &token->logprob, token->top, token->n_top, err));
     NIB_TRY(nib_detok_push(t->detok, token->id, &piece, err));
     nib_buf_append(&token->text, piece.ptr, piece.len);
     if (t->failed || token->text.failed) return nib_fail_nomem(err, sizeof(nib_cli_trace_sampler), "the trace");
@@ -80,7 +82,7 @@ static nib_status prepare(trace_state *t, const nib_cli_options *opt, const nib_
     NIB_TRY(nib_cli_need_model(opt, err));
     NIB_TRY(nib_cli_input_read(opt, &t->prompt, err));
     NIB_TRY(nib_cli_session_open(&t->s, opt, term, err));
-    NIB_TRY(nib_cli_prompt_ids(&t->s, (nib_str){t->prompt.ptr, t->prompt.len}, &t->ids, err));
+    NIB_TRY(nib_cli_prompt_ids(&t->s, nib_cli_bytes(&t->prompt), &t->ids, err));
     NIB_TRY(nib_cli_session_model(&t->s, err));
     NIB_TRY(nib_cli_sampler_new(&t->sampler, &t->s, err));
     NIB_TRY(nib_detok_new(&t->detok, t->s.tok, NIB_UNPARSE_SPECIAL, true, err));
@@ -103,10 +105,10 @@ static nib_status trace(trace_state *t, const nib_cli_options *opt, const nib_cl
     NIB_TRY(prepare(t, opt, term, err));
     nib_str text = {t->prompt.ptr, t->prompt.len};
     json_t *o = json_object(), *tokens = json_array();
-    json_object_set_new(o, "model", nib_cli_json_str((nib_str){opt->model, strlen(opt->model)}));
+    nib_cli_json_set_str(o, "model", opt->model);
     json_object_set_new(o, "text", nib_cli_json_str(text));
     json_object_set_new(o, "prompt_ids", nib_cli_json_ids(t->ids.ids, t->ids.n));
-    json_object_set_new(o, "seed", json_integer(nib_sampler_seed(t->sampler)));
+    nib_cli_json_set_int(o, "seed", nib_sampler_seed(t->sampler));
     json_object_set_new(o, "tokens", tokens);
     if (!opt->json) nib_cli_trace_print_prompt(&t->out, &t->s, text, &t->ids);
     nib_status status = NIB_OK;

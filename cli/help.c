@@ -1,4 +1,5 @@
-/* cli/help.c - tables of commands and options in -> help on the terminal and the generated part of the manual page out. */
+/* cli/help.c - tables of commands and options in -> help on the terminal, and the generated part of the manual page,
+ * out. Called by main.c and cmd_help.c. */
 #include "help.h"
 
 #include "options.h"
@@ -123,8 +124,8 @@ void nib_cli_help_overview(nib_cli_out *out, const nib_cli_term *term) {
 void nib_cli_help_command(nib_cli_out *out, const nib_cli_term *term, int command) {
     const nib_cli_command *c = nib_cli_command_at(command);
     bool is_default = command == NIB_CLI_RUN;
-    nib_cli_out_printf(out, "usage: nib %s%s%s [options]%s%s\n\n", is_default ? "[" : "", c->name, is_default ? "]" : "",
-                       c->operand[0] ? " " : "", c->operand);
+    nib_cli_out_printf(out, is_default ? "usage: nib [%s] [options]" : "usage: nib %s [options]", c->name);
+    nib_cli_out_printf(out, "%s%s\n\n", c->operand[0] ? " " : "", c->operand);
     wrap(out, c->summary, 0, 0);
     if (is_default) {
         nib_cli_out_puts(out, "\n");
@@ -137,7 +138,7 @@ void nib_cli_help_command(nib_cli_out *out, const nib_cli_term *term, int comman
         nib_cli_out_puts(out, "\n");
         for (size_t i = 0; i < nib_cli_n_options(); i++) {
             const nib_cli_option *option = nib_cli_option_at(i);
-            if (option->group == group && nib_cli_option_belongs(option, command) && option->kind != NIB_CLI_KIND_IGNORED)
+            if (option->group == group && group != NIB_CLI_GROUP_IGNORED && nib_cli_option_belongs(option, command))
                 print_option(out, term, option);
         }
         if (group == NIB_CLI_GROUP_IGNORED) print_ignored(out, command);

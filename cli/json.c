@@ -38,9 +38,9 @@ static size_t utf8_length(const unsigned char *p, size_t n) {
         unsigned char first, last, low, high; /* range of the second byte */
         size_t length;
     } rows[] = {
-        {0x00, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3},
-        {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4},
-        {0xf4, 0xf4, 0x80, 0x8f, 4},
+        {0x00, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (*p < rows[i].first || *p > rows[i].last) continue;
@@ -102,6 +102,18 @@ json_t *nib_cli_json_logprobs(const nib_logprob *items, size_t n) {
     return list;
 }
 
+void nib_cli_json_set_int(json_t *object, const char *key, int64_t value) {
+    json_object_set_new(object, key, json_integer(value));
+}
+
+void nib_cli_json_set_real(json_t *object, const char *key, double value) {
+    json_object_set_new(object, key, nib_cli_json_number(value));
+}
+
+void nib_cli_json_set_str(json_t *object, const char *key, const char *value) {
+    json_object_set_new(object, key, nib_cli_json_str((nib_str){value, strlen(value)}));
+}
+
 static int write_chunk(const char *text, size_t n, void *out) {
     nib_cli_out_write(out, (nib_str){text, n});
     return ((nib_cli_out *)out)->error ? -1 : 0;
@@ -149,7 +161,7 @@ nib_status nib_cli_json_get_text(json_t *request, nib_buf *bytes, nib_str *text,
     bytes->len = 0;
     for (size_t i = 0; i < n; i += 2) {
         int high = nib_cli_hex_digit(digits[i]), low = i + 1 < n ? nib_cli_hex_digit(digits[i + 1]) : -1;
-        if (high < 0 || low < 0) return nib_fail(err, NIB_E_FORMAT, "\"hex\" is not a row of pairs of hexadecimal digits");
+        if (high < 0 || low < 0) return nib_fail(err, NIB_E_FORMAT, "\"hex\" must be pairs of hexadecimal digits");
         nib_buf_char(bytes, (char)(high << 4 | low));
     }
     if (bytes->failed) return nib_fail_nomem(err, n / 2, "\"hex\"");
@@ -160,11 +172,11 @@ nib_status nib_cli_json_get_text(json_t *request, nib_buf *bytes, nib_str *text,
 /* ---- lines */
 
 /* jansson recurses on nesting: look before it does. */
-static bool too_deep(const char *line, size_t n) {
+static bool too_deep(nib_str line) {
     int depth = 0;
     bool in_string = false;
-    for (size_t i = 0; i < n; i++) {
-        char c = line[i];
+    for (size_t i = 0; i < line.len; i++) {
+        char c = line.ptr[i];
         if (in_string && c == '\\')
             i++;
         else if (c == '"')
@@ -177,10 +189,10 @@ static bool too_deep(const char *line, size_t n) {
     return false;
 }
 
-static nib_status answer_line(const char *line, size_t n, json_t *reply, nib_cli_jsonl_fn answer, void *user, nib_error *err) {
+static nib_status answer_line(nib_str line, json_t *reply, nib_cli_jsonl_fn answer, void *user, nib_error *err) {
     json_error_t why;
-    if (too_deep(line, n)) return nib_fail(err, NIB_E_FORMAT, "nested deeper than %d", MAX_DEPTH);
-    json_t *request = json_loadb(line, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
+    if (too_deep(line)) return nib_fail(err, NIB_E_FORMAT, "nested deeper than %d", MAX_DEPTH);
+    json_t *request = json_loadb(line.ptr, line.len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
     if (!request) return nib_fail(err, NIB_E_FORMAT, "not JSON: %s (column %d)", why.text, why.column);
     nib_status status = json_is_object(request) ? answer(user, request, reply, err)
                                                 : nib_fail(err, NIB_E_FORMAT, "expected an object");
@@ -197,13 +209,13 @@ int nib_cli_jsonl(nib_cli_out *out, const nib_cli_term *term, nib_cli_jsonl_fn a
         nib_error err;
         if (strspn(line, " \t\r\n") == (size_t)n) continue;
         json_t *reply = json_object();
-        if (answer_line(line, (size_t)n, reply, answer, user, &err) != NIB_OK) {
+        if (answer_line((nib_str){line, (size_t)n}, reply, answer, user, &err) != NIB_OK) {
             if (err.code == NIB_E_CANCELLED) {
                 json_decref(reply);
                 break;
             }
             json_object_clear(reply);
-            json_object_set_new(reply, "error", nib_cli_json_str((nib_str){err.message, strlen(err.message)}));
+            nib_cli_json_set_str(reply, "error", err.message);
             status = NIB_CLI_FAILED;
         }
         nib_cli_json_write(out, reply);

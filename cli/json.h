@@ -19,6 +19,11 @@ json_t *nib_cli_json_hash(uint64_t hash); /* 16 hex digits */
 json_t *nib_cli_json_ids(const nib_token *ids, size_t n);
 json_t *nib_cli_json_logprobs(const nib_logprob *items, size_t n); /* [[id,logprob],…] */
 
+/* Sets a member of an object. */
+void nib_cli_json_set_int(json_t *object, const char *key, int64_t value);
+void nib_cli_json_set_real(json_t *object, const char *key, double value);
+void nib_cli_json_set_str(json_t *object, const char *key, const char *value);
+
 /* Writes the value and a newline, and frees it. */
 void nib_cli_json_write(nib_cli_out *out, json_t *value);
 

@@ -2,7 +2,7 @@
 #ifndef NIB_CLI_LIST_H
 #define NIB_CLI_LIST_H
 
-#include "nib.h"
+#include "base/buf.h"
 
 /* Zero-initialise; free with nib_cli_list_free. */
 typedef struct nib_cli_list {
@@ -15,5 +15,10 @@ bool nib_cli_list_append(nib_cli_list *list, const void *items, size_t n, size_t
 void nib_cli_list_free(nib_cli_list *list);
 /* The same for ids. */
 bool nib_cli_append_ids(nib_token_list *list, const nib_token *ids, size_t n);
+
+/* What a buffer holds. */
+static inline nib_str nib_cli_bytes(const nib_buf *buf) {
+    return (nib_str){buf->ptr, buf->len};
+}
 
 #endif

@@ -13,8 +13,8 @@ static int unknown_command(const char *word, const nib_cli_term *term) {
     for (int i = 0; i < NIB_CLI_N_COMMANDS; i++)
         names[i] = (nib_str){nib_cli_command_at(i)->name, strlen(nib_cli_command_at(i)->name)};
     nib_str nearest = names[nib_cli_nearest((nib_str){word, strlen(word)}, names, NIB_CLI_N_COMMANDS)];
-    nib_cli_error(term, "unknown command %s; the nearest is %.*s ('nib help' lists all; a model goes after -m, a text after -p)",
-                  word, (int)nearest.len, nearest.ptr);
+    nib_cli_error(term, "unknown command %s; the nearest is %.*s ('nib help' lists all; a model goes after -m)", word,
+                  (int)nearest.len, nearest.ptr);
     return NIB_CLI_USAGE;
 }
 

@@ -81,7 +81,7 @@ typedef struct nib_cli_option {
     int group, kind;
     size_t offset;            /* of the field in nib_cli_options */
     const char *spellings;    /* "-e --escape !--no-escape": '!' sets the opposite */
-    const char *arg;          /* shown after the spellings; "" when there is no value, "[a|b]" when it may be left out */
+    const char *arg;          /* shown after the spellings; "" no value, "[a|b]" may be left out */
     const char *default_text; /* parsed as if typed; "" leaves zero */
     double low, high;         /* of numbers */
     const char *help;
@@ -100,15 +100,16 @@ bool nib_cli_word_next(const nib_cli_option *option, nib_str *left, nib_str *wor
 bool nib_cli_option_has_words(const nib_cli_option *option);
 
 /* ---- the values */
-/* Zeroes *opt, sets opt->command and fills the rest from argv. NIB_E_ARG says what is wrong and names the nearest option.
- * Notes about ignored options go to stderr. Stops early at --help and --version. Free *opt in any case. */
+/* Zeroes *opt, sets opt->command and fills the rest from argv, which ends in NULL. NIB_E_ARG says what is wrong and
+ * names the nearest option. Notes about ignored options go to stderr. Stops at --help and --version. Free *opt in any
+ * case. */
 nib_status nib_cli_options_parse(nib_cli_options *opt, int command, char *const *argv, const nib_cli_term *term,
                                  nib_error *err);
 void nib_cli_options_free(nib_cli_options *opt);
 /* Whether the user gave the option whose field is at this offset of nib_cli_options. */
 bool nib_cli_given(const nib_cli_options *opt, size_t offset);
 
-/* options_value.c: parses text (not NULL) into the field. For FLAG text is "on" or "off". name: as typed, for messages. */
+/* options_value.c: parses text into the field; for FLAG it is "on" or "off". name: as typed, for messages. */
 nib_status nib_cli_value_parse(const nib_cli_option *option, nib_str name, const char *text, nib_cli_options *opt,
                                nib_error *err);
 

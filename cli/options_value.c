@@ -118,7 +118,8 @@ static nib_status parse_BIASES(const value *v) {
     if (sign == v->text || errno || id < 0 || id > INT32_MAX || (*sign != '+' && *sign != '-'))
         return wrong(v, "ID+BIAS or ID-BIAS, for instance 15043-1.5 or 15043-inf");
     float bias = strtof(sign, &end);
-    if (end == sign + 1 || *end || isnan(bias) || bias == INFINITY) return wrong(v, "a finite bias, or -inf, after the id");
+    if (end == sign + 1 || *end || isnan(bias) || bias == INFINITY)
+        return wrong(v, "a finite bias, or -inf, after the id");
     nib_logit_bias item = {(nib_token)id, bias};
     return append(v, &item, sizeof item);
 }

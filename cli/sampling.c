@@ -60,7 +60,8 @@ static nib_status chain_of_names(nib_str names, nib_buf *chain, nib_error *err) 
         if (!name && word.len) {
             nib_buf all = {0};
             for (size_t k = 0; k < N_SAMPLERS && samplers[k].letter; k++) nib_buf_printf(&all, " %s", samplers[k].name);
-            nib_fail(err, NIB_E_ARG, "unknown sampler '%.*s' in the chain; there are:%s", NIB_STR_ARG(word), nib_buf_cstr(&all));
+            nib_fail(err, NIB_E_ARG, "unknown sampler '%.*s' in the chain; there are:%s", NIB_STR_ARG(word),
+                     nib_buf_cstr(&all));
             nib_buf_free(&all);
             return NIB_E_ARG;
         }
@@ -73,7 +74,7 @@ static nib_status chain_of_names(nib_str names, nib_buf *chain, nib_error *err) 
 static nib_status chain_of_letters(const char *letters, nib_buf *chain, nib_error *err) {
     for (const char *c = letters; *c; c++) {
         const char *name = by_letter(*c);
-        if (!name) return nib_fail(err, NIB_E_ARG, "unknown sampler '%c' in --sampler-seq %s; known are edskypmxta", *c, letters);
+        if (!name) return nib_fail(err, NIB_E_ARG, "unknown sampler '%c' in %s; known are edskypmxta", *c, letters);
         nib_buf_printf(chain, "%s%s", chain->len ? ";" : "", name);
     }
     return NIB_OK;
@@ -84,7 +85,7 @@ static nib_status make_chain(const nib_cli_session *s, nib_buf *chain, nib_error
     const nib_gguf_value *hint = nib_gguf_find(s->file, "general.sampling.sequence");
     bool given = nib_cli_given(opt, offsetof(nib_cli_options, samplers));
     if (opt->sampler_letters) {
-        if (given) return nib_fail(err, NIB_E_ARG, "--samplers and --sampler-seq say the same thing twice: leave one out");
+        if (given) return nib_fail(err, NIB_E_ARG, "--samplers and --sampler-seq say the same: leave one out");
         return chain_of_letters(opt->sampler_letters, chain, err);
     }
     if (!given && hint && hint->type == NIB_GGUF_STRING) {
@@ -141,8 +142,8 @@ static bool make_biases(const nib_cli_session *s, nib_cli_list *out) {
 /* ---- breakers */
 
 /* texts: the breakers one after the other, each with a NUL. "none" stands for no breakers. */
-static nib_status make_breakers(const nib_cli_session *s, nib_sampler_params *params, nib_token **ids, uint32_t **lengths,
-                                nib_error *err) {
+static nib_status make_breakers(const nib_cli_session *s, nib_sampler_params *params, nib_token **ids,
+                                uint32_t **lengths, nib_error *err) {
     const nib_str *items = s->opt->dry_breakers.items;
     size_t n = s->opt->dry_breakers.n;
     bool given = nib_cli_given(s->opt, offsetof(nib_cli_options, dry_breakers));

@@ -20,8 +20,8 @@ nib_status nib_cli_open_file(nib_gguf **out, const nib_cli_options *opt, const c
     return nib_gguf_open(out, path, &config, err);
 }
 
-nib_status nib_cli_session_file(nib_cli_session *s, const nib_cli_options *opt, const nib_cli_term *term, const char *path,
-                                nib_error *err) {
+nib_status nib_cli_session_file(nib_cli_session *s, const nib_cli_options *opt, const nib_cli_term *term,
+                                const char *path, nib_error *err) {
     *s = (nib_cli_session){.opt = opt, .term = term, .logits_hash = UINT64_C(0xcbf29ce484222325)};
     double start = nib_cli_now_ms();
     nib_status status = nib_cli_open_file(&s->file, opt, path, err);
@@ -29,7 +29,8 @@ nib_status nib_cli_session_file(nib_cli_session *s, const nib_cli_options *opt, 
     return status;
 }
 
-nib_status nib_cli_session_open(nib_cli_session *s, const nib_cli_options *opt, const nib_cli_term *term, nib_error *err) {
+nib_status nib_cli_session_open(nib_cli_session *s, const nib_cli_options *opt, const nib_cli_term *term,
+                                nib_error *err) {
     NIB_TRY(nib_cli_need_model(opt, err));
     NIB_TRY(nib_cli_session_file(s, opt, term, opt->model, err));
     nib_tokenizer_config config = NIB_TOKENIZER_CONFIG_INIT;
@@ -97,7 +98,8 @@ nib_status nib_cli_session_context(nib_cli_session *s, const nib_context_config 
         nib_cli_line(s->term, "context: %u positions, cache %.1f MiB (%s keys, %s values), buffers %.1f MiB",
                      nib_context_n_ctx(s->ctx), (double)nib_context_kv_bytes(s->ctx) / 0x1p20, s->opt->k_type,
                      s->opt->v_type, (double)nib_context_buffer_bytes(s->ctx) / 0x1p20);
-        nib_cli_line(s->term, "threads: %d; this process may use %d CPUs (%s)", nib_context_n_threads(s->ctx), n_cpu, reason);
+        nib_cli_line(s->term, "threads: %d; this process may use %d CPUs (%s)", nib_context_n_threads(s->ctx), n_cpu,
+                     reason);
     }
     return NIB_OK;
 }

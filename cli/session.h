@@ -24,10 +24,11 @@ nib_status nib_cli_need_model(const nib_cli_options *opt, nib_error *err);
 nib_status nib_cli_open_file(nib_gguf **out, const nib_cli_options *opt, const char *path, nib_error *err);
 
 /* Begins a session with a file and nothing else. */
-nib_status nib_cli_session_file(nib_cli_session *s, const nib_cli_options *opt, const nib_cli_term *term, const char *path,
-                                nib_error *err);
+nib_status nib_cli_session_file(nib_cli_session *s, const nib_cli_options *opt, const nib_cli_term *term,
+                                const char *path, nib_error *err);
 /* Begins a session with the file of -m and its tokenizer; warnings go to stderr. */
-nib_status nib_cli_session_open(nib_cli_session *s, const nib_cli_options *opt, const nib_cli_term *term, nib_error *err);
+nib_status nib_cli_session_open(nib_cli_session *s, const nib_cli_options *opt, const nib_cli_term *term,
+                                nib_error *err);
 /* The weights. From here on Ctrl-C ends the work in good order. */
 nib_status nib_cli_session_model(nib_cli_session *s, nib_error *err);
 /* The options as a config, for the caller to change. */

@@ -29,12 +29,14 @@ static figures compute(const nib_cli_session *s, const nib_cli_generation *g) {
 void nib_cli_stats_print(const nib_cli_session *s, const nib_cli_generation *g) {
     figures f = compute(s, g);
     nib_cli_line(s->term, "load    %9.1f ms, %.1f MiB of weights, %d threads, %s", s->load_ms,
-                 (double)nib_model_weight_bytes(s->model) / 0x1p20, nib_context_n_threads(s->ctx), nib_model_isa(s->model));
+                 (double)nib_model_weight_bytes(s->model) / 0x1p20, nib_context_n_threads(s->ctx),
+                 nib_model_isa(s->model));
     nib_cli_line(s->term, "prefill %9.1f ms, %zu tokens, %.1f tokens/s, TTFT %.1f ms", g->prefill_ms, g->n_prompt,
                  f.prefill_tok_s, g->ttft_ms);
     nib_cli_line(s->term, "decode  %9.1f ms, %zu tokens, %.1f tokens/s, TPOT %.2f ms", g->decode_ms, g->ids.n,
                  f.decode_tok_s, f.tpot_ms);
-    nib_cli_line(s->term, "memory  %u of %u positions of KV cache; a token reads %.1f MB of weights and %.1f MB of cache, %.2f GB/s",
+    nib_cli_line(s->term, "memory  %u of %u positions of KV cache; a token reads %.1f MB of weights and %.1f MB of "
+                 "cache, %.2f GB/s",
                  nib_seq_length(s->ctx, 0), nib_context_n_ctx(s->ctx), (double)f.weight_bytes / 1e6,
                  (double)f.kv_bytes / 1e6, f.gb_s);
 }

@@ -17,7 +17,8 @@
 
 nib_cli_term nib_cli_term_new(int color) {
     const char *kind = getenv("TERM"), *none = getenv("NO_COLOR");
-    bool wanted = color == NIB_CLI_ON || (color == NIB_CLI_AUTO && !(none && *none) && !(kind && !strcmp(kind, "dumb")));
+    bool refused = (none && *none) || (kind && !strcmp(kind, "dumb"));
+    bool wanted = color == NIB_CLI_ON || (color == NIB_CLI_AUTO && !refused);
     nib_cli_term term = {.out_is_terminal = isatty(STDOUT_FILENO), .err_is_terminal = isatty(STDERR_FILENO)};
     term.out_color = wanted && (color == NIB_CLI_ON || term.out_is_terminal);
     term.err_color = wanted && (color == NIB_CLI_ON || term.err_is_terminal);

@@ -54,11 +54,13 @@ static void print_steps(nib_cli_out *out, const nib_cli_session *s, const nib_cl
                  (unsigned long long)step.n_in, (unsigned long long)step.n_out);
         nib_cli_out_printf(out, "  %4zu  %-10s %-20s %-6s %-20s %11llu %10.3f %8.3f %5.1f%%\n", i, step.op, step.name,
                            step.type, line, (unsigned long long)step.bytes,
-                           (double)nib_cli_step_macs(&step, t->shape) / 1e6, ms[i], total > 0 ? 100 * ms[i] / total : 0);
+                           (double)nib_cli_step_macs(&step, t->shape) / 1e6, ms[i],
+                           total > 0 ? 100 * ms[i] / total : 0);
         bytes += step.bytes;
         macs += nib_cli_step_macs(&step, t->shape);
     }
-    nib_cli_out_printf(out, "  %-65s %11llu %10.3f %8.3f\n", "all steps", (unsigned long long)bytes, (double)macs / 1e6, total);
+    nib_cli_out_printf(out, "  %-65s %11llu %10.3f %8.3f\n", "all steps", (unsigned long long)bytes, (double)macs / 1e6,
+                       total);
     nib_cli_out_printf(out, "  the whole batch took %.3f ms: %.2f GB/s of weights, %.2f billion MACs/s\n", t->batch_ms,
                        (double)bytes / 1e6 / t->batch_ms, (double)macs / 1e6 / t->batch_ms);
 }
@@ -98,7 +100,7 @@ void nib_cli_trace_print(nib_cli_out *out, const nib_cli_session *s, const nib_c
     print_token(out, s, &(nib_logprob){t->id, t->logprob});
     nib_buf shown = {0};
     nib_buf_printf(&shown, "%zu bytes: ", t->text.len);
-    nib_cli_escaped(&shown, (nib_str){t->text.ptr, t->text.len});
+    nib_cli_escaped(&shown, nib_cli_bytes(&t->text));
     heading(out, s, "text", nib_buf_cstr(&shown));
     nib_buf_free(&shown);
 }
@@ -114,17 +116,17 @@ static json_t *steps_json(const nib_cli_session *s, const nib_cli_trace_token *t
         nib_step_info step;
         if (nib_model_step(s->model, i, &step) != NIB_OK) continue;
         json_t *o = json_object();
-        json_object_set_new(o, "op", json_string(step.op));
-        json_object_set_new(o, "name", json_string(step.name));
-        json_object_set_new(o, "type", json_string(step.type));
-        json_object_set_new(o, "layer", json_integer(step.layer));
-        json_object_set_new(o, "rows", json_integer((json_int_t)nib_cli_step_rows(&step, t->shape)));
-        json_object_set_new(o, "n_in", json_integer((json_int_t)step.n_in));
-        json_object_set_new(o, "n_out", json_integer((json_int_t)step.n_out));
-        json_object_set_new(o, "bytes", json_integer((json_int_t)step.bytes));
-        json_object_set_new(o, "macs", json_integer((json_int_t)nib_cli_step_macs(&step, t->shape)));
-        json_object_set_new(o, "ms", nib_cli_json_number(ms[i]));
-        json_object_set_new(o, "share", nib_cli_json_number(total > 0 ? ms[i] / total : 0));
+        nib_cli_json_set_str(o, "op", step.op);
+        nib_cli_json_set_str(o, "name", step.name);
+        nib_cli_json_set_str(o, "type", step.type);
+        nib_cli_json_set_int(o, "layer", step.layer);
+        nib_cli_json_set_int(o, "rows", nib_cli_step_rows(&step, t->shape));
+        nib_cli_json_set_int(o, "n_in", step.n_in);
+        nib_cli_json_set_int(o, "n_out", step.n_out);
+        nib_cli_json_set_int(o, "bytes", step.bytes);
+        nib_cli_json_set_int(o, "macs", nib_cli_step_macs(&step, t->shape));
+        nib_cli_json_set_real(o, "ms", ms[i]);
+        nib_cli_json_set_real(o, "share", total > 0 ? ms[i] / total : 0);
         json_array_append_new(list, o);
     }
     return list;
@@ -135,9 +137,9 @@ static json_t *samplers_json(const nib_cli_trace_token *t) {
     json_t *list = json_array();
     for (size_t i = 0; i < t->samplers.n; i++) {
         json_t *o = json_object();
-        json_object_set_new(o, "name", json_string(samplers[i].name));
-        json_object_set_new(o, "before", json_integer(samplers[i].n_before));
-        json_object_set_new(o, "after", json_integer(samplers[i].n_after));
+        nib_cli_json_set_str(o, "name", samplers[i].name);
+        nib_cli_json_set_int(o, "before", samplers[i].n_before);
+        nib_cli_json_set_int(o, "after", samplers[i].n_after);
         json_object_set_new(o, "best", nib_cli_json_logprobs(samplers[i].candidates, samplers[i].n));
         json_array_append_new(list, o);
     }
@@ -147,14 +149,14 @@ static json_t *samplers_json(const nib_cli_trace_token *t) {
 json_t *nib_cli_trace_json(const nib_cli_session *s, const nib_cli_trace_token *t) {
     json_t *o = json_object();
     json_object_set_new(o, "batch", nib_cli_json_ids(t->ids, (size_t)t->shape.n_tok));
-    json_object_set_new(o, "position", json_integer((json_int_t)t->shape.past));
-    json_object_set_new(o, "ms", nib_cli_json_number(t->batch_ms));
+    nib_cli_json_set_int(o, "position", t->shape.past);
+    nib_cli_json_set_real(o, "ms", t->batch_ms);
     json_object_set_new(o, "steps", steps_json(s, t));
     json_object_set_new(o, "logits_hash", nib_cli_json_hash(t->logits_hash));
     json_object_set_new(o, "top", nib_cli_json_logprobs(t->top, t->n_top));
     json_object_set_new(o, "samplers", samplers_json(t));
-    json_object_set_new(o, "id", json_integer(t->id));
-    json_object_set_new(o, "logprob", nib_cli_json_number((double)t->logprob));
-    json_object_set_new(o, "text", nib_cli_json_str((nib_str){t->text.ptr, t->text.len}));
+    nib_cli_json_set_int(o, "id", t->id);
+    nib_cli_json_set_real(o, "logprob", (double)t->logprob);
+    json_object_set_new(o, "text", nib_cli_json_str(nib_cli_bytes(&t->text)));
     return o;
 }

@@ -104,9 +104,12 @@ class Streams(Case):
         """Runs nib with both streams on one terminal; what it shows."""
         pid, master = pty.fork()
         if pid == 0:
-            os.environ["TERM"] = "xterm"
-            os.environ.pop("NO_COLOR", None)
-            os.execv(Config.nib, [Config.nib, *map(str, args)])
+            try:
+                os.environ["TERM"] = "xterm"
+                os.environ.pop("NO_COLOR", None)
+                os.execv(Config.nib, [Config.nib, *map(str, args)])
+            finally:
+                os._exit(127)
         fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         shown = b""
         deadline = time.time() + 60

@@ -15,7 +15,9 @@ def table():
         text = f.read()
     rows = re.findall(r'^OPTION\(([^,]+), (\w+), (\w+), ([\w.]+), "([^"]*)", "([^"]*)",\s*"((?:[^"\\]|\\.)*)"', text, re.M)
     return [{"commands": c, "group": g, "kind": k, "field": f, "spellings": s.split(), "arg": a, "default": d}
-            for c, g, k, f, s, a, d in rows]
+            for c, g, k, f, s, a, d in rows] + [
+        {"commands": "LLAMA", "group": "IGNORED", "kind": "IGNORED", "field": "ignored", "spellings": s.split(), "arg": a,
+         "default": ""} for s, a in re.findall(r'^IGNORE\("([^"]+)", "([^"]*)"', text, re.M)]
 
 
 class Usage(Case):
