@@ -50,7 +50,7 @@ static bool usable_always(void) {
 /* X(name, usable, ops, mm), best first. */
 #if defined(__x86_64__)
 #define LEVELS_X86(X)                                                                                                  \
-    X(avx512, usable_avx512, nib_cpu_ops_avx2, nib_cpu_mm_avx512)                                                      \
+    X(avx512, usable_avx512, nib_cpu_ops_avx512, nib_cpu_mm_avx512)                                                    \
     X(avxvnni, usable_avxvnni, nib_cpu_ops_avx2, nib_cpu_mm_avxvnni)                                                   \
     X(avx2, usable_avx2, nib_cpu_ops_avx2, nib_cpu_mm_avx2)
 #else
