@@ -157,8 +157,9 @@ static nib_status check_version(reader *r, uint32_t version) {
 static nib_status read_count(reader *r, const char *what, uint64_t min_bytes, uint32_t limit, uint64_t *n) {
     NIB_TRY(read_u64(r, n));
     if (*n > r->file_bytes / min_bytes)
-        return nib_fail_at(r->err, NIB_E_FORMAT, r->pos - 8, "%llu %s announced, but a file of %llu bytes holds less",
-                           (ull)*n, what, (ull)r->file_bytes);
+        return nib_fail_at(r->err, NIB_E_FORMAT, r->pos - 8,
+                           "%llu %s announced, but a file of %llu bytes has room for %llu", (ull)*n, what,
+                           (ull)r->file_bytes, (ull)(r->file_bytes / min_bytes));
     if (*n > limit)
         return nib_fail_at(r->err, NIB_E_LIMIT, r->pos - 8, "%llu %s, the limit is %u", (ull)*n, what,
                            (unsigned)limit);

@@ -41,8 +41,9 @@ static void arrays(nib_gguf_writer *w) {
     nib_gguf_write_array(w, "u16s", NIB_GGUF_U16, 2, RAW("\1\0\2\0"));
     nib_gguf_write_array(w, "bools", NIB_GGUF_BOOL, 2, RAW("\1\0"));
     nib_gguf_write_array(w, "none", NIB_GGUF_F32, 0, RAW(""));
-    nib_gguf_write_raw(w, RAW("nested"), NIB_GGUF_ARRAY,
-                       RAW("\x09\0\0\0\2\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\7\x08\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0x"));
+    nib_gguf_write_raw(w, RAW("nested"), NIB_GGUF_ARRAY, /* [[7], ["x"]] */
+                       RAW("\x09\0\0\0\2\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\7"
+                           "\x08\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0x"));
 }
 
 static void tensors(nib_gguf_writer *w) {
