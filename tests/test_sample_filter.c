@@ -2,7 +2,7 @@
 #include "sample/filter.h"
 
 #include "sample/sampler.h"
-#include "sample_naive.h"
+#include "support/sample_naive.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

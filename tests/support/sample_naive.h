@@ -1,13 +1,14 @@
-/* tests/sample_naive.h - samplers written the plain way: full sorts, doubles, libm. The tests of sample/ compare with
+/* tests/support/sample_naive.h - samplers written the plain way: full sorts, doubles, libm. The tests of sample/ compare with
  * these. A cut that falls so near a probability that rounding decides it sets is_ambiguous; such cases prove nothing. */
-#ifndef NIB_TESTS_SAMPLE_NAIVE_H
-#define NIB_TESTS_SAMPLE_NAIVE_H
+#ifndef NIB_TESTS_SUPPORT_SAMPLE_NAIVE_H
+#define NIB_TESTS_SUPPORT_SAMPLE_NAIVE_H
 
 #include "base/rng.h"
 #include "nib.h"
 
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
