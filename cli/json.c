@@ -119,10 +119,14 @@ static int write_chunk(const char *text, size_t n, void *out) {
     return ((nib_cli_out *)out)->error ? -1 : 0;
 }
 
-void nib_cli_json_write(nib_cli_out *out, json_t *value) {
-    json_dump_callback(value, write_chunk, out, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_ENCODE_ANY);
+static void dump(nib_cli_out *out, json_t *value, size_t flags) {
+    json_dump_callback(value, write_chunk, out, JSON_COMPACT | JSON_REAL_PRECISION(9) | flags);
     nib_cli_out_puts(out, "\n");
     json_decref(value);
+}
+
+void nib_cli_json_write(nib_cli_out *out, json_t *value) {
+    dump(out, value, 0);
 }
 
 /* ---- requests */
@@ -218,7 +222,7 @@ int nib_cli_jsonl(nib_cli_out *out, const nib_cli_term *term, nib_cli_jsonl_fn a
             nib_cli_json_set_str(reply, "error", err.message);
             status = NIB_CLI_FAILED;
         }
-        nib_cli_json_write(out, reply);
+        dump(out, reply, JSON_ENSURE_ASCII); /* readers that split at U+2028 shall not split an answer */
         if (out->is_live) nib_cli_out_flush(out);
     }
     free(line);
