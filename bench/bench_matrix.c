@@ -1,8 +1,9 @@
-/* bench/bench_matrix.c - speed of the matrix kernels: bench_matrix [-i ISA] [-k COLUMNS] [-r ROUNDS] [TYPE …]
+/* bench/bench_matrix.c - speed of the matrix kernels: bench_matrix [-i ISA] [-k COLUMNS] [-r ROUNDS] [-m MIB] [TYPE …]
  *
  * One thread. For every type: packing in GB/s of file bytes; GMAC/s for 8, 128 and 512 tokens on 8 MiB of weights; one
- * token on 192 MiB of weights in GB/s, and what share that is of a plain read of the same bytes in the same round.
- * Medians over rounds; levels and sizes alternate within a round, so that a noisy second hits all of them. */
+ * token on MIB (192) of weights in GB/s, and what share that is of a plain read of the same bytes in the same round.
+ * Medians over rounds, the best in brackets; levels and sizes alternate within a round, so that a noisy second hits all
+ * of them. */
 #include "base/half.h"
 #include "base/mem.h"
 #include "cpu/matrix.h"
@@ -27,9 +28,10 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static double median(double *v, int n) {
+/* Median and best. */
+static void report(const char *what, double *v, int n) {
     qsort(v, (size_t)n, sizeof *v, compare);
-    return v[n / 2];
+    printf(" %s %6.1f (%5.1f)", what, v[n / 2], v[n - 1]);
 }
 
 static uint32_t rnd(void) {
@@ -102,7 +104,7 @@ static double run(const setup *s, uint32_t n) {
     return (double)m->n_rows * m->n_cols * n / t * 1e-9;
 }
 
-static void bench_type(const nib_quant_type *type, uint32_t n_cols, int rounds, const char *only) {
+static void bench_type(const nib_quant_type *type, uint32_t n_cols, int rounds, size_t n_bytes, const char *only) {
     setup s;
     const nib_cpu_isa *levels[MAX_LEVELS];
     int n_levels = 0;
@@ -110,7 +112,7 @@ static void bench_type(const nib_quant_type *type, uint32_t n_cols, int rounds, 
         if (only ? !strcmp(*name, only) : nib_isa_usable(*name) && strcmp(*name, "scalar"))
             n_levels += nib_cpu_isa_find(&levels[n_levels], *name, NULL) == NIB_OK;
     make(&s.small, type, n_cols, 8u << 20);
-    double pack = make(&s.large, type, n_cols, 192u << 20);
+    double pack = make(&s.large, type, n_cols, n_bytes);
     uint32_t rows = s.large.n_rows > s.small.n_rows * 512 ? s.large.n_rows : s.small.n_rows * 512;
     s.x = must(nib_alloc((size_t)512 * n_cols, sizeof(float)));
     for (size_t i = 0; i < (size_t)512 * n_cols; i++) s.x[i] = (float)(rnd() & 0xffff) / 32768.0f - 1.0f;
@@ -128,14 +130,20 @@ static void bench_type(const nib_quant_type *type, uint32_t n_cols, int rounds, 
             for (int i = 0; i < N_SIZES; i++) {
                 double x = run(&s, sizes[i]);
                 if (r >= 0) v[l][i][r] = x;
-                if (r >= 0 && i == 0) share[l][r] = x / read;
+                if (r >= 0 && i == 0) share[l][r] = 100 * x / read;
             }
         }
     (void)sink;
-    for (int l = 0; l < n_levels; l++)
-        printf("%-7s %-8s pack %5.2f GB/s | N 1: %6.1f GB/s, %4.2f of a read | GMAC/s N 8: %6.1f  128: %6.1f  512: %6.1f\n",
-               type->name, levels[l]->name, pack, median(v[l][0], rounds), median(share[l], rounds),
-               median(v[l][1], rounds), median(v[l][2], rounds), median(v[l][3], rounds));
+    for (int l = 0; l < n_levels; l++) {
+        printf("%-7s %-8s pack %4.1f GB/s | N 1", type->name, levels[l]->name, pack);
+        report("GB/s", v[l][0], rounds);
+        report("% of a read", share[l], rounds);
+        printf(" | GMAC/s");
+        report("N 8", v[l][1], rounds);
+        report("N 128", v[l][2], rounds);
+        report("N 512", v[l][3], rounds);
+        printf("\n");
+    }
     fflush(stdout);
     nib_pages_free(s.memory, act_bytes);
     nib_pages_free(s.out, rows * sizeof(float));
@@ -148,9 +156,11 @@ int main(int argc, char **argv) {
     const char *isa = NULL;
     int rounds = 5, i = 1;
     uint32_t n_cols = 1536;
+    size_t mib = 192;
     for (; i + 1 < argc && argv[i][0] == '-'; i += 2) {
         if (argv[i][1] == 'i') isa = argv[i + 1];
         if (argv[i][1] == 'k') n_cols = (uint32_t)atoi(argv[i + 1]);
+        if (argv[i][1] == 'm') mib = (size_t)atoi(argv[i + 1]);
         if (argv[i][1] == 'r') rounds = atoi(argv[i + 1]);
     }
     if (rounds < 1 || rounds > MAX_ROUNDS) rounds = 5;
@@ -158,7 +168,7 @@ int main(int argc, char **argv) {
         const nib_quant_type *type = nib_quant_type_at(id);
         bool want = i >= argc;
         for (int j = i; j < argc; j++) want |= !strcmp(argv[j], type->name);
-        if (want && n_cols % type->block_size == 0) bench_type(type, n_cols, rounds, isa);
+        if (want && n_cols % type->block_size == 0) bench_type(type, n_cols, rounds, mib << 20, isa);
     }
     return 0;
 }

@@ -8,10 +8,20 @@
 typedef enum float_form { FLOAT_32, FLOAT_16, FLOAT_B16 } float_form;
 
 /* 16 rows of a column. */
-INL __m512 column(float_form form, const uint8_t *w, size_t k) {
+INL __m512 column(float_form form, const uint8_t *w, int k) {
     if (form == FLOAT_32) return _mm512_load_ps((const float *)w + 16 * k);
     const uint16_t *h = (const uint16_t *)w + 16 * k;
     return form == FLOAT_16 ? scales_f16(h) : scales_bf16(h);
+}
+
+/* Steps through n columns that are known to be there; x[c] and w move on. */
+INL void float_columns(float_form form, int nc, int n, const uint8_t **w, const float *x[8], __m512 acc[8]) {
+    UNROLL for (int k = 0; k < n; k++) {
+        __m512 v = column(form, *w, k);
+        UNROLL for (int c = 0; c < nc; c++) acc[c] = _mm512_fmadd_ps(v, _mm512_set1_ps(x[c][k]), acc[c]);
+    }
+    *w += (form == FLOAT_32 ? 64 : 32) * n;
+    UNROLL for (int c = 0; c < nc; c++) x[c] += n;
 }
 
 INL void float_tile(float_form form, int nc, const uint8_t *w, const nib_cpu_act *act, uint32_t t0, float *out) {
@@ -21,12 +31,12 @@ INL void float_tile(float_form form, int nc, const uint8_t *w, const nib_cpu_act
         x[c] = act->x + (t0 + (uint32_t)c) * act->stride;
         acc[c] = _mm512_setzero_ps();
     }
-    const size_t line = form == FLOAT_32 ? 64 : 32;
-    for (size_t k = 0; k < act->n_cols; k++) {
-        if (nc == 1 && (form == FLOAT_32 || k % 2 == 0)) prefetch(w + line * k + 2048, 1);
-        __m512 v = column(form, w, k);
-        UNROLL for (int c = 0; c < nc; c++) acc[c] = _mm512_fmadd_ps(v, _mm512_set1_ps(x[c][k]), acc[c]);
+    uint32_t k = 0;
+    for (; k + 4 <= act->n_cols; k += 4) {
+        prefetch(w + 2048, form == FLOAT_32 ? 4 : 2);
+        float_columns(form, nc, 4, &w, x, acc);
     }
+    for (; k < act->n_cols; k++) float_columns(form, nc, 1, &w, x, acc);
     UNROLL for (int c = 0; c < nc; c++) _mm512_store_ps(out + 16 * c, acc[c]);
 }
 
