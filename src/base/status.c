@@ -55,6 +55,7 @@ nib_status nib_fail_at(nib_error *err, nib_status code, uint64_t offset, const c
 }
 
 nib_status nib_fail_nomem(nib_error *err, uint64_t n_bytes, const char *what) {
+    if (n_bytes == 0) return nib_fail(err, NIB_E_NOMEM, "out of memory for %s", what);
     return nib_fail(err, NIB_E_NOMEM, "out of memory: %llu bytes for %s", (unsigned long long)n_bytes, what);
 }
 
@@ -73,12 +74,16 @@ nib_status nib_fail_errno(nib_error *err, int error, const char *format, ...) {
 
 void nib_error_prefix(nib_error *err, const char *format, ...) {
     if (!err) return;
-    char old[sizeof err->message], prefix[200];
-    memcpy(old, err->message, sizeof old);
+    char prefix[200];
     va_list args;
     va_start(args, format);
-    vsnprintf(prefix, sizeof prefix, format, args);
+    vsnprintf(prefix, sizeof prefix - 2, format, args);
     va_end(args);
     clean(prefix);
-    snprintf(err->message, sizeof err->message, "%s: %.*s", prefix, (int)(sizeof old - sizeof prefix - 3), old);
+    strcat(prefix, ": ");
+    size_t n = strlen(prefix), kept = strlen(err->message), room = sizeof err->message - 1 - n;
+    if (kept > room) kept = room;
+    memmove(err->message + n, err->message, kept);
+    memcpy(err->message, prefix, n);
+    err->message[n + kept] = 0;
 }

@@ -12,11 +12,11 @@ nib_status nib_fail(nib_error *err, nib_status code, const char *format, ...) __
 /* The same with a byte offset in the input. */
 nib_status nib_fail_at(nib_error *err, nib_status code, uint64_t offset, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* NIB_E_NOMEM for n bytes that were wanted for `what`. */
+/* NIB_E_NOMEM for n bytes (0: not said) that were wanted for `what`. */
 nib_status nib_fail_nomem(nib_error *err, uint64_t n_bytes, const char *what);
 /* NIB_E_IO with the text of an errno value after the message: "cannot open: No such file or directory". */
 nib_status nib_fail_errno(nib_error *err, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* Puts "prefix: " before the message of an error that is passed up. */
+/* Puts "prefix: " before the message of an error that is passed up; a prefix beyond 197 bytes is cut. */
 void nib_error_prefix(nib_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Passes an error on from a function that owns nothing yet. */

@@ -6,13 +6,21 @@
 
 #include "nib.h"
 
-/* Bytes that can be had without swapping: the smaller of what the machine has free and what the cgroup leaves. */
+/* Bytes that can be had without swapping: the smaller of what the machine has free and what the cgroup leaves. Caches of
+ * files count as free. */
 uint64_t nib_sys_free_memory(void);
+/* Bytes of memory that this process could ever have: the smaller of the machine's and the cgroup's limit. */
+uint64_t nib_sys_total_memory(void);
 /* Seconds of the monotonic clock. */
 double nib_sys_now(void);
 /* CPUs in the affinity mask of the calling thread, at least 1. */
 int nib_sys_affinity_count(void);
 /* The CPU quota of a cgroup file "max 100000" / "200000 100000" in whole CPUs, rounded down, at least 1; 0: no quota. */
 int nib_sys_parse_cpu_max(const char *text);
+/* The process's folder below the root of a controller, from the text of /proc/self/cgroup; controller "" is version 2.
+ * False when it has none, or the path is longer than size. */
+bool nib_sys_parse_cgroup(const char *text, const char *controller, char *out, size_t size);
+/* The number behind a key at the start of a line, as in /proc/meminfo ("MemTotal:") and memory.stat; 0: no such line. */
+uint64_t nib_sys_parse_field(const char *text, const char *key);
 
 #endif

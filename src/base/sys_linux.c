@@ -41,38 +41,58 @@ int nib_sys_affinity_count(void) {
 int nib_sys_parse_cpu_max(const char *text) {
     char *end;
     double quota = strtod(text, &end);
-    if (end == text || quota <= 0) return 0; /* "max", or -1 in version 1 */
+    if (end == text || !(quota > 0)) return 0; /* "max", or -1 in version 1 */
     double period = strtod(end, NULL);
-    if (period <= 0) period = 100000;
-    int n = (int)(quota / period);
-    return n < 1 ? 1 : n;
+    if (!(period > 0)) period = 100000;
+    double n = quota / period;
+    return n < 1 ? 1 : n < 1e6 ? (int)n : 0;
 }
 
-/* This process's folder in the cgroup hierarchy of a controller ("" is version 2); false when there is none. */
-static bool cgroup_path(const char *controller, char *out, size_t size) {
-    char text[4096];
-    if (!read_file("/proc/self/cgroup", text, sizeof text)) return false;
-    for (char *line = text, *next; line && *line; line = next) {
-        next = strchr(line, '\n');
-        if (next) *next++ = 0;
-        char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL;
-        if (!path) continue;
-        *path++ = 0;
-        names++;
-        bool found = *controller ? strstr(names, controller) != NULL : *names == 0;
-        if (!found) continue;
-        snprintf(out, size, "%s", path);
+/* Is `name` one of the names in a list that is n bytes long, as "cpu" is in "cpu,cpuacct"? */
+static bool is_listed(const char *list, size_t n, const char *name) {
+    for (size_t len = strlen(name);;) {
+        const char *comma = memchr(list, ',', n);
+        size_t item = comma ? (size_t)(comma - list) : n;
+        if (item == len && memcmp(list, name, len) == 0) return true;
+        if (!comma) return false;
+        n -= item + 1;
+        list = comma + 1;
+    }
+}
+
+/* Lines are "number:controllers:path"; that of version 2 has no controllers. */
+bool nib_sys_parse_cgroup(const char *text, const char *controller, char *out, size_t size) {
+    for (const char *line = text, *next; *line; line = next) {
+        size_t len = strcspn(line, "\n");
+        next = line + len + (line[len] == '\n');
+        const char *names = memchr(line, ':', len);
+        const char *path = names ? memchr(names + 1, ':', len - (size_t)(names + 1 - line)) : NULL;
+        if (!path || !is_listed(names + 1, (size_t)(path - names - 1), controller)) continue;
+        size_t n = len - (size_t)(path + 1 - line);
+        if (n >= size) return false;
+        memcpy(out, path + 1, n);
+        out[n] = 0;
         return true;
     }
     return false;
+}
+
+uint64_t nib_sys_parse_field(const char *text, const char *key) {
+    size_t len = strlen(key);
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, key, len) == 0 && line[len] == ' ') return strtoull(line + len, NULL, 10);
+    }
+    return 0;
 }
 
 typedef bool (*cgroup_file_fn)(const char *dir, uint64_t *value);
 
 /* The smallest value over the folder and all its parents: every level may set a limit. 0: none does. */
 static uint64_t cgroup_min(const char *root, const char *controller, cgroup_file_fn get) {
-    char path[2048], dir[2300];
-    if (!cgroup_path(controller, path, sizeof path)) return 0;
+    char text[8192], path[2048], dir[2300];
+    if (!read_file("/proc/self/cgroup", text, sizeof text)) return 0;
+    if (!nib_sys_parse_cgroup(text, controller, path, sizeof path)) return 0;
     uint64_t best = 0;
     for (;;) {
         uint64_t v;
@@ -109,7 +129,7 @@ static bool get_cpu_v1(const char *dir, uint64_t *value) {
 static int quota_count(void) {
     uint64_t n = cgroup_min("/sys/fs/cgroup", "", get_cpu_v2);
     if (!n) n = cgroup_min("/sys/fs/cgroup/cpu", "cpu", get_cpu_v1);
-    return n > 1000000 ? 0 : (int)n;
+    return (int)n; /* nib_sys_parse_cpu_max keeps it small */
 }
 
 /* Allowed CPUs that are the first of their core: hyperthreads share the units that the kernels fill. */
@@ -147,35 +167,62 @@ int nib_cpu_count(const char **reason) {
     return n;
 }
 
-static bool get_memory(const char *dir, const char *limit, const char *usage, uint64_t *value) {
+/* A file that holds one number; false for "max". */
+static bool read_number(const char *dir, const char *name, uint64_t *value) {
     char path[2400], text[64];
-    snprintf(path, sizeof path, "%s/%s", dir, limit);
-    if (!read_file(path, text, sizeof text) || text[0] < '0' || text[0] > '9') return false; /* "max" */
-    uint64_t max = strtoull(text, NULL, 10);
-    snprintf(path, sizeof path, "%s/%s", dir, usage);
-    if (!read_file(path, text, sizeof text)) return false;
-    uint64_t used = strtoull(text, NULL, 10);
-    *value = max > used ? max - used : 1;
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    if (!read_file(path, text, sizeof text) || text[0] < '0' || text[0] > '9') return false;
+    *value = strtoull(text, NULL, 10);
     return true;
 }
 
-static bool get_memory_v2(const char *dir, uint64_t *value) {
-    return get_memory(dir, "memory.max", "memory.current", value);
+static bool memory_limit_v2(const char *dir, uint64_t *value) {
+    return read_number(dir, "memory.max", value);
 }
 
-static bool get_memory_v1(const char *dir, uint64_t *value) {
-    return get_memory(dir, "memory.limit_in_bytes", "memory.usage_in_bytes", value);
+static bool memory_limit_v1(const char *dir, uint64_t *value) {
+    return read_number(dir, "memory.limit_in_bytes", value);
+}
+
+/* The usage counts cached pages of files, such as the model that was just read: the kernel gives them up when it must. */
+static uint64_t memory_left(const char *dir, uint64_t limit, uint64_t used, const char *inactive, const char *active) {
+    char path[2400], text[8192];
+    uint64_t cached = 0;
+    snprintf(path, sizeof path, "%s/memory.stat", dir);
+    if (read_file(path, text, sizeof text))
+        cached = nib_sys_parse_field(text, inactive) + nib_sys_parse_field(text, active);
+    used = used > cached ? used - cached : 0;
+    return limit > used ? limit - used : 1;
+}
+
+static bool memory_left_v2(const char *dir, uint64_t *value) {
+    uint64_t limit, used;
+    if (!memory_limit_v2(dir, &limit) || !read_number(dir, "memory.current", &used)) return false;
+    *value = memory_left(dir, limit, used, "inactive_file", "active_file");
+    return true;
+}
+
+static bool memory_left_v1(const char *dir, uint64_t *value) {
+    uint64_t limit, used;
+    if (!memory_limit_v1(dir, &limit) || !read_number(dir, "memory.usage_in_bytes", &used)) return false;
+    *value = memory_left(dir, limit, used, "total_inactive_file", "total_active_file");
+    return true;
+}
+
+/* What a line of /proc/meminfo says in bytes, or less when the cgroup has less; 1 GiB when nobody says anything. */
+static uint64_t memory_min(const char *key, cgroup_file_fn v2, cgroup_file_fn v1) {
+    char text[8192];
+    uint64_t n = read_file("/proc/meminfo", text, sizeof text) ? nib_sys_parse_field(text, key) * 1024 : 0;
+    uint64_t group = cgroup_min("/sys/fs/cgroup", "", v2);
+    if (!group) group = cgroup_min("/sys/fs/cgroup/memory", "memory", v1);
+    if (group && (n == 0 || group < n)) n = group;
+    return n ? n : (uint64_t)1 << 30;
 }
 
 uint64_t nib_sys_free_memory(void) {
-    char text[8192];
-    uint64_t n = 0;
-    if (read_file("/proc/meminfo", text, sizeof text)) {
-        const char *p = strstr(text, "MemAvailable:");
-        if (p) n = strtoull(p + 13, NULL, 10) * 1024;
-    }
-    uint64_t left = cgroup_min("/sys/fs/cgroup", "", get_memory_v2);
-    if (!left) left = cgroup_min("/sys/fs/cgroup/memory", "memory", get_memory_v1);
-    if (left && (n == 0 || left < n)) n = left;
-    return n ? n : (uint64_t)1 << 30;
+    return memory_min("MemAvailable:", memory_left_v2, memory_left_v1);
+}
+
+uint64_t nib_sys_total_memory(void) {
+    return memory_min("MemTotal:", memory_limit_v2, memory_limit_v1);
 }

@@ -79,6 +79,8 @@ void nib_team_barrier(nib_team *team) {
 static void *work(void *arg) {
     worker *w = arg;
     nib_team *team = w->team;
+    pthread_mutex_lock(&team->mutex); /* nib_team_new holds it until it is known how many meet at barriers */
+    pthread_mutex_unlock(&team->mutex);
     for (;;) {
         nib_team_barrier(team);
         if (team->quit) return NULL;
@@ -103,15 +105,20 @@ nib_status nib_team_new(nib_team **out, int n_threads, int n_cpus, nib_error *er
         nib_team_free(team);
         return nib_fail_nomem(err, sizeof(worker) * (size_t)n_threads, "threads");
     }
-    for (int i = 1; i < n_threads; i++) {
+    pthread_mutex_lock(&team->mutex);
+    int code = 0;
+    for (int i = 1; i < n_threads; i++, team->n_started++) {
         worker *w = &team->workers[i - 1];
         *w = (worker){.team = team, .index = i};
-        int code = pthread_create(&w->thread, NULL, work, w);
-        if (code) {
-            nib_team_free(team);
-            return nib_fail(err, NIB_E_NOMEM, "thread %d of %d could not be started (error %d)", i + 1, n_threads, code);
-        }
-        team->n_started++;
+        code = pthread_create(&w->thread, NULL, work, w);
+        if (code) break;
+    }
+    team->n_threads = team->n_started;
+    pthread_mutex_unlock(&team->mutex);
+    if (code) {
+        nib_fail(err, NIB_E_NOMEM, "thread %d of %d could not be started (error %d)", team->n_started + 1, n_threads, code);
+        nib_team_free(team);
+        return NIB_E_NOMEM;
     }
     *out = team;
     return NIB_OK;
@@ -121,8 +128,6 @@ void nib_team_free(nib_team *team) {
     if (!team) return;
     if (team->n_started > 1) {
         team->quit = true;
-        team->n_threads = team->n_started; /* fewer than asked for when a start failed */
-        /* Workers that already wait count towards the barrier with the new size; the caller completes it. */
         nib_team_barrier(team);
         for (int i = 0; i < team->n_started - 1; i++) pthread_join(team->workers[i].thread, NULL);
     }
