@@ -29,29 +29,35 @@ void nib_kv_table_append(nib_kv_table *table, nib_kv_pool *pool, uint32_t n) {
     while (table->n_pages < pages_of(table->length)) table->pages[table->n_pages++] = nib_kv_pool_take(pool);
 }
 
-/* The last page is about to be written: a table that shares it gets its own. */
-static nib_status own_last(nib_kv_table *table, nib_kv_pool *pool, nib_kv_copy *copy, nib_error *err) {
-    if (table->length % NIB_KV_PAGE == 0) return NIB_OK;
+/* Is the last page one that other tables hold too, although it will be written? */
+static bool shares_open_page(const nib_kv_table *table, const nib_kv_pool *pool) {
+    return table->length % NIB_KV_PAGE != 0 && pool->refs[table->pages[table->n_pages - 1]] > 1;
+}
+
+static nib_status check_free_page(const nib_kv_pool *pool, nib_error *err) {
+    if (pool->n_free) return NIB_OK;
+    return nib_fail(err, NIB_E_KV_FULL, "KV cache full: 1 page is missing for the copy of a shared one (%u pages in all)",
+                    pool->n_pages);
+}
+
+static nib_kv_copy own_last(nib_kv_table *table, nib_kv_pool *pool) {
     uint32_t *last = &table->pages[table->n_pages - 1];
-    if (pool->refs[*last] == 1) return NIB_OK;
-    if (pool->n_free == 0)
-        return nib_fail(err, NIB_E_KV_FULL, "KV cache full: 1 page is missing for the copy of a shared one (%u pages in all)",
-                        pool->n_pages);
-    *copy = (nib_kv_copy){true, *last, nib_kv_pool_take(pool)};
+    nib_kv_copy copy = {true, *last, nib_kv_pool_take(pool)};
     nib_kv_pool_unref(pool, *last);
-    *last = copy->to;
-    return NIB_OK;
+    *last = copy.to;
+    return copy;
 }
 
 nib_status nib_kv_table_truncate(nib_kv_table *table, nib_kv_pool *pool, uint32_t length, nib_kv_copy *copy,
                                  nib_error *err) {
     *copy = (nib_kv_copy){0};
-    uint32_t n = pages_of(length), old = table->n_pages;
-    nib_kv_table shorter = {.pages = table->pages, .n_pages = n, .length = length};
-    NIB_TRY(own_last(&shorter, pool, copy, err)); /* before anything is dropped: an error changes nothing */
-    for (uint32_t i = n; i < old; i++) nib_kv_pool_unref(pool, table->pages[i]);
-    table->n_pages = n;
-    table->length = length;
+    nib_kv_table shorter = {.pages = table->pages, .n_pages = pages_of(length), .length = length};
+    bool must_copy = shares_open_page(&shorter, pool), frees_page = false;
+    for (uint32_t i = shorter.n_pages; i < table->n_pages; i++) frees_page |= pool->refs[table->pages[i]] == 1;
+    if (must_copy && !frees_page) NIB_TRY(check_free_page(pool, err));
+    for (uint32_t i = shorter.n_pages; i < table->n_pages; i++) nib_kv_pool_unref(pool, table->pages[i]);
+    *table = shorter;
+    if (must_copy) *copy = own_last(table, pool);
     return NIB_OK;
 }
 
@@ -59,13 +65,13 @@ nib_status nib_kv_table_fork(const nib_kv_table *src, nib_kv_table *dst, nib_kv_
                              nib_error *err) {
     *copy = (nib_kv_copy){0};
     nib_kv_table_clear(dst, pool);
+    if (src->length % NIB_KV_PAGE != 0) NIB_TRY(check_free_page(pool, err));
     for (uint32_t i = 0; i < src->n_pages; i++) nib_kv_pool_ref(pool, src->pages[i]);
     memcpy(dst->pages, src->pages, src->n_pages * sizeof *dst->pages);
     dst->n_pages = src->n_pages;
     dst->length = src->length;
-    nib_status status = own_last(dst, pool, copy, err);
-    if (status != NIB_OK) nib_kv_table_clear(dst, pool);
-    return status;
+    if (shares_open_page(dst, pool)) *copy = own_last(dst, pool);
+    return NIB_OK;
 }
 
 void nib_kv_table_clear(nib_kv_table *table, nib_kv_pool *pool) {

@@ -24,7 +24,8 @@ void nib_kv_table_fini(nib_kv_table *table);
 uint32_t nib_kv_table_pages_for(const nib_kv_table *table, uint32_t n);
 /* Adds n positions; the caller has checked that the pool has nib_kv_table_pages_for free. */
 void nib_kv_table_append(nib_kv_table *table, nib_kv_pool *pool, uint32_t n);
-/* Keeps the first `length` positions. NIB_E_KV_FULL when a shared last page would have to be copied and none is free. */
+/* Keeps the first `length` positions (no more than there are). NIB_E_KV_FULL when a shared last page would have to be
+ * copied and no page is free; then nothing changed. */
 nib_status nib_kv_table_truncate(nib_kv_table *table, nib_kv_pool *pool, uint32_t length, nib_kv_copy *copy,
                                  nib_error *err);
 /* dst (emptied first) = src. NIB_E_KV_FULL when the last page needs a copy and none is free; then dst is empty. */
