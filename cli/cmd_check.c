@@ -19,7 +19,8 @@ static void report(void *user, const nib_error *fault) {
     check_state *c = user;
     c->n_faults++;
     if (!c->opt->json) {
-        nib_cli_out_printf(&c->out, "%s: %s", c->path, fault->message);
+        bool names_file = !strncmp(fault->message, c->path, strlen(c->path)); /* faults of opening do */
+        nib_cli_out_printf(&c->out, "%s%s%s", names_file ? "" : c->path, names_file ? "" : ": ", fault->message);
         if (fault->offset != NIB_NO_OFFSET)
             nib_cli_out_printf(&c->out, " (at byte %llu)", (unsigned long long)fault->offset);
         nib_cli_out_puts(&c->out, "\n");

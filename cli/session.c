@@ -5,6 +5,8 @@
 #include "base/status.h"
 #include "signals.h"
 
+#include <string.h>
+
 nib_status nib_cli_need_model(const nib_cli_options *opt, nib_error *err) {
     if (opt->model) return NIB_OK;
     return nib_fail(err, NIB_E_ARG, "no model: nib %s needs -m FILE.gguf", nib_cli_command_at(opt->command)->name);
@@ -36,7 +38,10 @@ nib_status nib_cli_session_open(nib_cli_session *s, const nib_cli_options *opt, 
     nib_tokenizer_config config = NIB_TOKENIZER_CONFIG_INIT;
     config.pre = opt->pre;
     double start = nib_cli_now_ms();
-    NIB_TRY(nib_tokenizer_new(&s->tok, s->file, &config, err));
+    nib_status status = nib_tokenizer_new(&s->tok, s->file, &config, err);
+    if (status == NIB_E_UNSUPPORTED && strstr(err->message, "pre-tokenizer")) /* the library cannot name our option */
+        nib_cli_note(term, "--pre NAME uses another pre-tokenizer; a wrong one makes the answers worse");
+    NIB_TRY(status);
     s->load_ms += nib_cli_now_ms() - start;
     const char *warning;
     for (size_t i = 0; (warning = nib_tokenizer_warning(s->tok, i)); i++) nib_cli_warning(term, "%s", warning);
