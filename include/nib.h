@@ -394,7 +394,7 @@ typedef struct nib_sampler_params {
     float top_p;             /* 0.95; >= 1: off */
     float min_p;             /* 0.05; <= 0: off */
     float typical_p;         /* 1: off */
-    float top_n_sigma;       /* -1; < 0: off */
+    float top_n_sigma;       /* -1; <= 0: off */
     float xtc_probability;   /* 0: off */
     float xtc_threshold;     /* 0.1; > 0.5: off */
     int32_t penalty_last_n;  /* 64; 0: off, -1: the whole history */
@@ -417,7 +417,7 @@ typedef struct nib_sampler_params {
     uint32_t min_keep;       /* 0 */
     const nib_logit_bias *bias;
     uint32_t n_bias;
-    /* The chain as names joined by ';' (penalties dry top_n_sigma top_k typ_p top_p min_p xtc temperature adaptive_p);
+    /* The chain as names (or llama.cpp's letters edskypmxta) joined by ';' (penalties dry top_n_sigma top_k typ_p top_p min_p xtc temperature adaptive_p);
      * NULL: "penalties;dry;top_n_sigma;top_k;typ_p;top_p;min_p;xtc;temperature". */
     const char *chain;
 } nib_sampler_params;
@@ -448,11 +448,13 @@ NIB_API void nib_sampler_trace(nib_sampler *sampler, nib_sampler_trace_fn fn, vo
  * allowed token, is NIB_E_NUMERIC. Allocates nothing. */
 NIB_API nib_status nib_sampler_sample(nib_sampler *sampler, const float *logits, const uint32_t *mask, uint64_t pos,
                                       nib_token *id, nib_error *err);
-/* Tells the sampler what entered the sequence (prompt tokens too): history of the penalties, state of mirostat. */
+/* Tells the sampler what entered the sequence (prompt tokens too): history of the penalties, state of mirostat.
+ * Allocates only to remember more than 65536 tokens, when a last_n is longer or -1; on error nothing has changed. */
 NIB_API nib_status nib_sampler_accept(nib_sampler *sampler, nib_token id, nib_error *err);
 NIB_API void nib_sampler_reset(nib_sampler *sampler); /* forgets the history */
 
-/* Log-probabilities of raw logits in float32: that of `id` (NIB_TOKEN_NONE: not asked) and the k best, best first. */
+/* Log-probabilities of raw logits in float32: that of `id` (NIB_TOKEN_NONE: not asked) and the k best, best first. That
+ * of a logit of -infinity is -infinity (which JSON cannot write). NaN, +infinity or nothing else is NIB_E_NUMERIC. */
 NIB_API nib_status nib_logprobs(const float *logits, uint32_t n_vocab, nib_token id, float *logprob, nib_logprob *top,
                                 uint32_t k, nib_error *err);
 

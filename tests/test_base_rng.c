@@ -46,7 +46,7 @@ static void test_uniform_is_even(void **state) {
     for (int way = 0; way < 3; way++) {
         double count[BINS] = {0}, chi = 0;
         for (uint32_t i = 0; i < N; i++) {
-            double u = way == 0 ? nib_rng_uniform(7, i, 0) : way == 1 ? nib_rng_uniform(i, 7, 0) : nib_rng_uniform(7, 7, i);
+            double u = nib_rng_uniform(way == 1 ? i : 7, way == 0 ? i : 7, way == 2 ? i : 0);
             assert_true(u >= 0 && u < 1);
             count[(int)(u * BINS)]++;
         }

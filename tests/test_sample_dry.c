@@ -27,7 +27,8 @@ static size_t naive_limit(const nib_sampler_params *p, const nib_token *h, size_
         const nib_token *ids = p->dry_breakers;
         for (uint32_t b = 0; b < p->n_dry_breakers; ids += p->dry_breaker_lengths[b++]) {
             size_t length = p->dry_breaker_lengths[b];
-            if (start + length <= n && memcmp(h + start, ids, length * sizeof *h) == 0 && length > longest) longest = length;
+            if (start + length > n || length <= longest) continue;
+            if (memcmp(h + start, ids, length * sizeof *h) == 0) longest = length;
         }
         if (longest) return n - start - longest;
     }
@@ -91,7 +92,8 @@ static size_t compare(const nib_sampler_params *p, uint32_t seed, size_t n_histo
 static void make_history(uint32_t seed, size_t n, int range) {
     for (size_t i = 0; i < n; i++) {
         if (i > 30 && nib_rng_uniform(seed, i, 0) < 0.1) {
-            size_t length = (size_t)(nib_rng_uniform(seed, i, 1) * 20), from = (size_t)(nib_rng_uniform(seed, i, 2) * (double)(i - 20));
+            size_t length = (size_t)(nib_rng_uniform(seed, i, 1) * 20);
+            size_t from = (size_t)(nib_rng_uniform(seed, i, 2) * (double)(i - 20));
             for (size_t j = 0; j < length && i < n; j++) g_history[i++] = g_history[from + j];
             if (i == n) break;
         }

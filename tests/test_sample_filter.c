@@ -125,7 +125,7 @@ static void test_chains(void **state) {
     compare_all("temperature;xtc;min_p;top_p;typ_p;top_k;top_n_sigma", 100);
     compare_all("top_p;temperature;typ_p;min_p", 60);
     compare_all("xtc;temperature;top_k;xtc;top_p", 60);
-    compare_all("min_p;typical;temp;nucleus", 60) ;
+    compare_all("min_p;typical;temp;nucleus", 60);
 }
 
 /* Candidates left by one chain on one row. */
@@ -181,6 +181,19 @@ static void test_min_keep(void **state) {
     assert_int_equal(n_left(p, "top_p;min_p;typ_p;xtc", 1000), 1000);
 }
 
+/* Four equal tokens, and cuts that fall exactly on their probabilities. */
+static void test_exact_cuts(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 4; i++) g_logits[i] = 3;
+    nib_sampler_params p = NIB_SAMPLER_PARAMS_INIT;
+    p.top_p = 0.5f, p.typical_p = 0.5f, p.min_p = 1, p.xtc_probability = 1, p.xtc_threshold = 0.25f, p.top_n_sigma = 1;
+    assert_int_equal(n_left(p, "top_p", 4), 2); /* until the mass reaches p */
+    assert_int_equal(n_left(p, "typ_p", 4), 3); /* until it exceeds p */
+    assert_int_equal(n_left(p, "min_p", 4), 4);
+    assert_int_equal(n_left(p, "xtc", 4), 1);
+    assert_int_equal(n_left(p, "top_n_sigma", 4), 4);
+}
+
 /* Equal logits: the lowest ids stay. */
 static void test_ties(void **state) {
     (void)state;
@@ -223,8 +236,8 @@ int main(void) {
         cmocka_unit_test(test_min_p),       cmocka_unit_test(test_xtc),
         cmocka_unit_test(test_temperature), cmocka_unit_test(test_chains),
         cmocka_unit_test(test_off_values),  cmocka_unit_test(test_order_matters),
-        cmocka_unit_test(test_min_keep),    cmocka_unit_test(test_ties),
-        cmocka_unit_test(test_extreme_temperatures),
+        cmocka_unit_test(test_min_keep),    cmocka_unit_test(test_exact_cuts),
+        cmocka_unit_test(test_ties),        cmocka_unit_test(test_extreme_temperatures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

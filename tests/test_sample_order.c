@@ -14,7 +14,8 @@
 
 static void test_key_order(void **state) {
     (void)state;
-    static const float falling[] = {3.4e38f, 1e10f, 2.0f, 1.0f, 1e-40f, 0.0f, -1e-40f, -1.0f, -2.0f, -3.4e38f, -INFINITY};
+    static const float falling[] = {3.4e38f, 1e10f, 2,  1,  1e-40f,   0,
+                                    -1e-40f, -1,    -2, -9, -3.4e38f, -INFINITY};
     for (size_t i = 0; i + 1 < sizeof falling / sizeof *falling; i++) {
         assert_true(nib_sample_order_key(falling[i], 9) < nib_sample_order_key(falling[i + 1], 0));
         assert_true(nib_sample_order_value(nib_sample_order_key(falling[i], 9)) == falling[i]);

@@ -178,7 +178,8 @@ static void test_chains(void **state) {
 
 static void test_chain_refusals(void **state) {
     (void)state;
-    static const char *const bad[] = {"top_kk", "top", "top_k; min_p", ";", "top_k;;temp", "K", "i", "infill", "top_k,min_p"};
+    static const char *const bad[] = {"top_kk",      "top", "top_k; min_p", ";",          "top_k;;",
+                                      "top_k;;temp", "K",   "i",            "infill",     "top_k,min_p"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         nib_sampler_params p = defaults();
         p.chain = bad[i];

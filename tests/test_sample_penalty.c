@@ -72,6 +72,26 @@ static void test_against_recount(void **state) {
     }
 }
 
+/* Past the size that is allocated at once, the ring grows and keeps its order. */
+static void test_long_window(void **state) {
+    (void)state;
+    nib_sampler_params p = NIB_SAMPLER_PARAMS_INIT;
+    p.seed = 1, p.penalty_last_n = 70000, p.penalty_frequency = 0.125f;
+    float logits[N_VOCAB], expected[N_VOCAB], got[N_VOCAB];
+    naive_logits(logits, N_VOCAB, 1, 4, false);
+    nib_sampler *s = new_sampler(&p);
+    for (size_t n = 0; n < 220000; n++) {
+        if (n % 20000 == 19999) {
+            memcpy(expected, logits, sizeof expected);
+            naive_penalties(&p, 1, n, expected);
+            apply(s, logits, got);
+            for (int id = 0; id < N_VOCAB; id++) assert_true(fabsf(got[id] - expected[id]) < 0.01f);
+        }
+        assert_int_equal(nib_sampler_accept(s, token_at(1, n), NULL), NIB_OK);
+    }
+    nib_sampler_free(s);
+}
+
 static nib_token sample(const nib_sampler_params *p, size_t n_history, const float *logits) {
     nib_sampler *s = new_sampler(p);
     for (size_t i = 0; i < n_history; i++) assert_int_equal(nib_sampler_accept(s, token_at(9, i), NULL), NIB_OK);
@@ -172,7 +192,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_against_recount), cmocka_unit_test(test_last_n_means_what_it_says),
         cmocka_unit_test(test_reset_forgets),   cmocka_unit_test(test_place_in_chain),
-        cmocka_unit_test(test_extremes_stay_finite),
+        cmocka_unit_test(test_extremes_stay_finite), cmocka_unit_test(test_long_window),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

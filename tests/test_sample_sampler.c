@@ -1,5 +1,5 @@
-/* tests/test_sample_sampler.c - the sampler as its users see it: draws, greedy, bias, mask, NaN, trace, seeds, and that it
- * allocates nothing. */
+/* tests/test_sample_sampler.c - the sampler as its users see it: draws, greedy, bias, mask, NaN, trace, seeds, and that
+ * it allocates nothing. */
 #include "base/mem.h"
 #include "support/sample_naive.h"
 
@@ -129,8 +129,9 @@ static void test_greedy(void **state) {
             naive_logits(g_logits, n, round, 3, round % 2);
             for (size_t j = 1; j < n; j++)
                 if (g_logits[j] > g_logits[best]) best = j;
-            for (int way = 0; way < 6; way++) {
-                nib_sampler_params p = params(way == 4 ? "" : way == 5 ? "temperature;top_k" : NULL);
+            for (int way = 0; way < 8; way++) {
+                static const char *const chains[] = {NULL, NULL, NULL, NULL, "", "temp;top_k", "min_p", "top_k;xtc"};
+                nib_sampler_params p = params(chains[way]);
                 if (way == 1) p.top_k = 1, p.temp = 5;
                 else if (way == 2) p.temp = -3;
                 else p.temp = 0;
@@ -176,9 +177,8 @@ static void test_mask(void **state) {
     for (uint32_t round = 0; round < 60; round++) {
         naive_logits(g_logits, n, round, 1, false);
         memset(mask, 0, sizeof mask);
-        size_t n_allowed = 0;
         for (size_t i = 0; i < n; i++)
-            if (i == 1002 || nib_rng_uniform(round, i, 50) < (round % 3 ? 0.002 : 0.5)) mask[i / 32] |= 1u << i % 32, n_allowed++;
+            if (i == 1002 || nib_rng_uniform(round, i, 50) < (round % 3 ? 0.002 : 0.5)) mask[i / 32] |= 1u << i % 32;
         mask[n / 32] |= ~((1u << n % 32) - 1); /* bits past the vocabulary mean nothing */
         nib_sampler_params p = params(chains[round % 6]);
         p.temp = 3, p.mirostat = (int32_t)(round / 6 % 3);
@@ -260,8 +260,8 @@ typedef struct trace_log {
     double sum;
 } trace_log;
 
-static void on_trace(void *user, const char *sampler, uint32_t n_before, uint32_t n_after, const nib_logprob *candidates,
-                     uint32_t n) {
+static void on_trace(void *user, const char *sampler, uint32_t n_before, uint32_t n_after,
+                     const nib_logprob *candidates, uint32_t n) {
     trace_log *log = user;
     if (log->n_last) assert_int_equal(n_before, log->n_last);
     assert_true(n_after <= n_before && n == (n_after < 16 ? n_after : 16));

@@ -1,7 +1,8 @@
 /* base/rng.h - random numbers without a state: each is a pure function of (seed, position, draw).
  *
- * Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): ten rounds of a keyed bijection
- * over a 128-bit counter. Whoever knows seed, position and draw gets the same number, in any order, on any machine. */
+ * Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): ten rounds of a keyed
+ * bijection over a 128-bit counter. Whoever knows seed, position and draw gets the same number, in any order, on any
+ * machine. */
 #ifndef NIB_BASE_RNG_H
 #define NIB_BASE_RNG_H
 

@@ -9,10 +9,11 @@ nib_status nib_logprobs(const float *logits, uint32_t n_vocab, nib_token id, flo
         return nib_fail(err, NIB_E_ARG, "logits is %s and n_vocab %u; a row of 1 to %d logits expected",
                         logits ? "not NULL" : "NULL", n_vocab, INT32_MAX);
     if (id != NIB_TOKEN_NONE && (id < 0 || (uint32_t)id >= n_vocab || !logprob))
-        return nib_fail(err, NIB_E_ARG, "log-probability of token %d asked for; ids are 0 to %u, and logprob must not be "
-                        "NULL", (int)id, n_vocab - 1);
+        return nib_fail(err, NIB_E_ARG, "log-probability of token %d asked for; ids are 0 to %u, logprob is %s",
+                        (int)id, n_vocab - 1, logprob ? "given" : "NULL");
     if (k > n_vocab || (k && !top))
-        return nib_fail(err, NIB_E_ARG, "the %u best are asked for; there are %u, and top must not be NULL", k, n_vocab);
+        return nib_fail(err, NIB_E_ARG, "the %u best of %u tokens are asked for, top is %s", k, n_vocab,
+                        top ? "given" : "NULL");
     nib_sample_set set = {.values = logits, .n = n_vocab, .bad = SIZE_MAX}; /* without scratch: passes only read */
     float max = nib_sample_set_max(&set);
     if (set.bad != SIZE_MAX)

@@ -54,7 +54,8 @@ void nib_sample_order_push(nib_sample_best *best, nib_logprob item) {
     nib_logprob *items = best->items;
     if (best->n < best->k) {
         size_t i = best->n++;
-        for (; i > 0 && nib_sample_order_before(items[(i - 1) / 2], item); i = (i - 1) / 2) items[i] = items[(i - 1) / 2];
+        for (size_t parent; i > 0 && nib_sample_order_before(items[parent = (i - 1) / 2], item); i = parent)
+            items[i] = items[parent];
         items[i] = item;
     } else if (best->k && nib_sample_order_before(item, items[0])) {
         items[0] = item;

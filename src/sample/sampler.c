@@ -151,7 +151,8 @@ static void run_chain(nib_sampler *s) {
 static nib_status fail_empty(const nib_sampler *s, const float *logits, nib_error *err) {
     size_t bad = s->set.bad;
     if (bad == SIZE_MAX)
-        return nib_fail(err, NIB_E_NUMERIC, "no token is allowed: mask, bias and -inf logits forbid all %u", s->n_vocab);
+        return nib_fail(err, NIB_E_NUMERIC, "no token is allowed: mask, bias and -inf logits forbid all %u",
+                        s->n_vocab);
     return nib_fail(err, NIB_E_NUMERIC, "the logit of token %zu is %s; a number or -inf expected", bad,
                     logits[bad] != logits[bad] ? "NaN" : "+inf");
 }

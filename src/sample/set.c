@@ -25,7 +25,8 @@ nib_status nib_sample_set_init(nib_sample_set *set, uint32_t n_vocab, nib_error 
     set->patch = nib_alloc(n, sizeof *set->patch);
     set->heap = nib_alloc(blocks, sizeof *set->heap);
     set->keys = nib_alloc(2 * n, sizeof *set->keys);
-    if (set->own && set->own_ids && set->block_max && set->patched && set->patch && set->heap && set->keys) return NIB_OK;
+    bool has_arrays = set->own && set->own_ids && set->block_max && set->patched && set->patch;
+    if (has_arrays && set->heap && set->keys) return NIB_OK;
     nib_sample_set_fini(set);
     return nib_fail_nomem(err, (uint64_t)n * 28, "the candidates of a sampler");
 }

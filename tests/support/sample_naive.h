@@ -1,5 +1,6 @@
-/* tests/support/sample_naive.h - samplers written the plain way: full sorts, doubles, libm. The tests of sample/ compare with
- * these. A cut that falls so near a probability that rounding decides it sets is_ambiguous; such cases prove nothing. */
+/* tests/support/sample_naive.h - samplers written the plain way: full sorts, doubles, libm. The tests of sample/
+ * compare with these. A cut that falls so near a probability that rounding decides it sets is_ambiguous; such cases
+ * prove nothing. */
 #ifndef NIB_TESTS_SUPPORT_SAMPLE_NAIVE_H
 #define NIB_TESTS_SUPPORT_SAMPLE_NAIVE_H
 
