@@ -417,7 +417,8 @@ typedef struct nib_sampler_params {
     uint32_t min_keep;       /* 0 */
     const nib_logit_bias *bias;
     uint32_t n_bias;
-    /* The chain as names (or llama.cpp's letters edskypmxta) joined by ';' (penalties dry top_n_sigma top_k typ_p top_p min_p xtc temperature adaptive_p);
+    /* The chain as names or llama.cpp's letters, joined by ';' (penalties e, dry d, top_n_sigma s, top_k k, typ_p y,
+     * top_p p, min_p m, xtc x, temperature t, adaptive_p a); "": none;
      * NULL: "penalties;dry;top_n_sigma;top_k;typ_p;top_p;min_p;xtc;temperature". */
     const char *chain;
 } nib_sampler_params;
