@@ -16,13 +16,20 @@ Q = gguf.GGMLQuantizationType
 ACTIVATION_BLOCK = {**dict.fromkeys((Q.Q4_0, Q.Q4_1, Q.Q5_0, Q.Q5_1, Q.Q8_0, Q.IQ4_NL, Q.MXFP4), 32),
                     **dict.fromkeys((Q.Q2_K, Q.Q3_K, Q.Q4_K, Q.Q5_K, Q.Q6_K, Q.IQ4_XS), 256)}
 
+INTERLEAVED = {  # does rope turn the pairs (2i, 2i+1) of a head, or (i, i + n_rot/2)?
+    "llama": True,
+    "qwen2": False,
+    "qwen3": False,
+    "gemma3": False,
+}
+
 
 class Config:
     """Hyper-parameters, read from the keys of the file with the defaults that the format prescribes."""
 
     def __init__(self, reader):
         self.arch = reader.get_field("general.architecture").contents()
-        if self.arch not in ("llama", "qwen2", "qwen3", "gemma3"):
+        if self.arch not in INTERLEAVED:
             raise ValueError(f"oracle knows no architecture {self.arch}")
 
         def get(key, default=None):
@@ -48,7 +55,7 @@ class Config:
                      "fast": get("rope.scaling.yarn_beta_fast", 32.0),
                      "slow": get("rope.scaling.yarn_beta_slow", 1.0)}
         self.is_gemma = self.arch == "gemma3"
-        self.is_interleaved = self.arch == "llama"  # rope turns pairs (2i, 2i+1); elsewhere (i, i + n_rot/2)
+        self.is_interleaved = INTERLEAVED[self.arch]
         self.window = get("attention.sliding_window", 0) if self.is_gemma else 0
         self.local_base = get("rope.freq_base_swa", 10000.0)
 
