@@ -472,7 +472,8 @@ typedef struct nib_stop nib_stop;
 NIB_API nib_status nib_stop_new(nib_stop **out, const nib_str *strings, size_t n, nib_error *err);
 NIB_API void nib_stop_free(nib_stop *stop);
 /* Feeds a piece; *show (valid until the next call) may be written out now. Returns the index of the stop string that
- * is now complete (the text up to it is in *show), or -1. */
+ * is now complete (the text up to it is in *show), and at every later call; of several that end at the same byte the
+ * longest. -1: none is. -2: memory ran out and nothing was taken. */
 NIB_API int nib_stop_push(nib_stop *stop, nib_str piece, nib_str *show);
 NIB_API nib_str nib_stop_finish(nib_stop *stop); /* the text held back */
 

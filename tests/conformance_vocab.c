@@ -1,11 +1,11 @@
 /* tests/conformance_vocab.c - the tokenizers against answers of programs that are not nib.
  *
- * usage: conformance_vocab [FOLDER]      the folder is $NIB_CONFORMANCE_DATA/vocab when none is given
- * FOLDER/X.gguf or ggml-vocab-X.gguf is a vocabulary, X.cases.jsonl and X.detok.jsonl are cases, one JSON object a line;
- * ggml-vocab-X.gguf.inp and .out are texts and ids. Prints the number of rows for each file and every difference. Exit 0:
- * all equal, 1: not, 77: no folder. Where a row has hf_ids, the model's own tokenizer normalises to NFC and llama.cpp does
- * not: those ids count. In the same file there are texts whose row has only the ids of llama.cpp: of these the ids must be
- * those of the text in NFC; they are counted as normalised. */
+ * usage: conformance_vocab [FOLDER]      the folder is $NIB_CONFORMANCE_DATA/vocab when none is given FOLDER/X.gguf or
+ * ggml-vocab-X.gguf is a vocabulary, X.cases.jsonl and X.detok.jsonl are cases, one JSON object a line;
+ * ggml-vocab-X.gguf.inp and .out are texts and ids. Prints the number of rows for each file and every difference. Exit
+ * 0: all equal, 1: not, 77: no folder. Where a row has hf_ids, the model's own tokenizer normalises to NFC and
+ * llama.cpp does not: those ids count. In the same file there are texts whose row has only the ids of llama.cpp: of
+ * these the ids must be those of the text in NFC; they are counted as normalised. */
 #include "base/buf.h"
 #include "nib.h"
 
@@ -116,7 +116,8 @@ static void detokenize_row(const nib_tokenizer *tok, json_t *row, const char *li
     nib_status status = nib_detokenize(tok, ids.ids, ids.n, flags, &text, &len, &err);
     result->n++;
     if ((status != NIB_OK || len != wanted.len || memcmp(text, wanted.ptr, len) != 0) && ++result->n_bad <= MAX_SHOWN)
-        printf("  detokenize %.200s\n    found : %s\n    wanted: %s\n", line, status ? err.message : text, nib_buf_cstr(&wanted));
+        printf("  detokenize %.200s\n    found : %s\n    wanted: %s\n", line, status ? err.message : text,
+               nib_buf_cstr(&wanted));
     free(text);
     free(ids.ids);
 }

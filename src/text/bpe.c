@@ -81,16 +81,15 @@ static size_t separator(nib_str rule) {
 static nib_status add_rule(nib_text_bpe *bpe, nib_str rule, uint32_t rank, nib_buf *scratch, nib_error *err) {
     size_t at = separator(rule);
     if (!at)
-        return nib_fail(err, NIB_E_FORMAT, MERGES_KEY "[%u] is \"%.*s\", expected two parts with one space between", rank,
-                        NIB_STR_ARG(rule));
+        return nib_fail(err, NIB_E_FORMAT, MERGES_KEY "[%u] is \"%.*s\", expected two parts with one space between",
+                        rank, NIB_STR_ARG(rule));
     uint32_t left, right, joined;
-    scratch->len = 0;
-    nib_buf_append(scratch, rule.ptr, at);
-    if (!nib_buf_append(scratch, rule.ptr + at + 1, rule.len - at - 1))
-        return nib_fail_nomem(err, rule.len, "a merge rule");
+    if (!nib_buf_reserve(scratch, rule.len)) return nib_fail_nomem(err, rule.len, "a merge rule");
+    memcpy(scratch->ptr, rule.ptr, at);
+    memcpy(scratch->ptr + at, rule.ptr + at + 1, rule.len - at - 1);
     NIB_TRY(make_symbol(bpe, (nib_str){rule.ptr, at}, &left, err));
     NIB_TRY(make_symbol(bpe, (nib_str){rule.ptr + at + 1, rule.len - at - 1}, &right, err));
-    NIB_TRY(make_symbol(bpe, (nib_str){scratch->ptr, scratch->len}, &joined, err));
+    NIB_TRY(make_symbol(bpe, (nib_str){scratch->ptr, rule.len - 1}, &joined, err));
     struct nib_text_bpe_pair *pair = pair_of(bpe, left, right);
     if (!pair->rank1) *pair = (struct nib_text_bpe_pair){left, right, joined, rank + 1};
     return NIB_OK;
@@ -98,7 +97,8 @@ static nib_status add_rule(nib_text_bpe *bpe, nib_str rule, uint32_t rank, nib_b
 
 static nib_status add_rules(nib_text_bpe *bpe, nib_str merges, uint64_t n, nib_error *err) {
     if (n > NIB_TEXT_MAX_TOKENS)
-        return nib_fail(err, NIB_E_LIMIT, MERGES_KEY " has %llu rules; at most %u", (unsigned long long)n, NIB_TEXT_MAX_TOKENS);
+        return nib_fail(err, NIB_E_LIMIT, MERGES_KEY " has %llu rules; at most %u", (unsigned long long)n,
+                        NIB_TEXT_MAX_TOKENS);
     uint32_t n_slots = 16;
     while (n_slots / 2 < n) n_slots *= 2;
     bpe->mask = n_slots - 1;
@@ -190,7 +190,8 @@ void nib_text_bpe_work_free(nib_text_bpe_work *work) {
 
 bool nib_text_bpe_word(const nib_text_bpe *bpe, nib_text_bpe_work *work, nib_str word, nib_token_list *out) {
     nib_text_merge *merge = &work->merge;
-    bool is_whole = (bpe->flags & NIB_TEXT_IGNORE_MERGES) || ((bpe->flags & NIB_TEXT_WHOLE_NEWLINES) && is_newlines(word));
+    bool is_whole = (bpe->flags & NIB_TEXT_IGNORE_MERGES) != 0;
+    if (bpe->flags & NIB_TEXT_WHOLE_NEWLINES) is_whole = is_newlines(word);
     nib_token id = is_whole ? find_word(bpe, &work->text, word) : NIB_TOKEN_NONE;
     if (id != NIB_TOKEN_NONE) return nib_text_list_add(out, id);
     if (work->text.failed || !nib_text_merge_begin(merge, word.len)) return false;

@@ -1,9 +1,9 @@
 /* text/charsmap.c - the double array that SentencePiece precompiles: the blob is the array's length in bytes (32 bits,
  * little-endian), its units, and the replacement texts.
  *
- * A unit holds in bits 0-7 and 31 the byte that leads to it (bit 31: it is a value, bits 0-30 the place of a replacement),
- * in bit 8 whether a string ends there, in bits 10-30 the distance to its children, times 256 when bit 9 is set. The child
- * along byte c of the unit at p with distance d is at p ^ d ^ c; along byte 0 it is the value. */
+ * A unit holds in bits 0-7 and 31 the byte that leads to it (bit 31: it is a value, bits 0-30 the place of a
+ * replacement), in bit 8 whether a string ends there, in bits 10-30 the distance to its children, times 256 when bit 9
+ * is set. The child along byte c of the unit at p with distance d is at p ^ d ^ c; along byte 0 it is the value. */
 #include "text/charsmap.h"
 
 #include "base/mem.h"
@@ -26,8 +26,8 @@ nib_status nib_text_charsmap_init(nib_text_charsmap *map, nib_str blob, nib_erro
         return nib_fail(err, NIB_E_FORMAT, KEY " has %zu bytes, expected at least 4 and less than 4 GiB", blob.len);
     uint32_t n_bytes = load_u32(blob.ptr);
     if (n_bytes > blob.len - 4 || n_bytes % 4)
-        return nib_fail(err, NIB_E_FORMAT, KEY " says that its array has %u bytes, expected a multiple of 4 up to %zu", n_bytes,
-                        blob.len - 4);
+        return nib_fail(err, NIB_E_FORMAT, KEY " says that its array has %u bytes, expected a multiple of 4 up to %zu",
+                        n_bytes, blob.len - 4);
     map->n_units = n_bytes / 4;
     map->texts_len = (uint32_t)(blob.len - 4 - n_bytes);
     map->units = nib_alloc(map->n_units, sizeof *map->units);

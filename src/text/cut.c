@@ -1,4 +1,4 @@
-/* text/cut.c - cuts text before spaces, unless some token holds a space behind the same byte: Gemma has one such token. */
+/* text/cut.c - cuts text before spaces, unless some token holds a space behind the same byte (Gemma has one). */
 #include "text/cut.h"
 
 #include "text/utf8.h"

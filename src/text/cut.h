@@ -1,5 +1,5 @@
-/* text/cut.h - cuts text in which U+2581 stands for a space into parts that no token reaches across: they can be encoded one
- * by one, with the same result as the whole. Used by spm and unigram. */
+/* text/cut.h - cuts text in which U+2581 stands for a space into parts that no token reaches across: they can be
+ * encoded one by one, with the same result as the whole. Used by spm and unigram. */
 #ifndef NIB_TEXT_CUT_H
 #define NIB_TEXT_CUT_H
 

@@ -104,7 +104,8 @@ struct nib_detok {
     nib_buf piece;    /* given out last */
 };
 
-nib_status nib_detok_new(nib_detok **out, const nib_tokenizer *tok, unsigned flags, bool is_continuation, nib_error *err) {
+nib_status nib_detok_new(nib_detok **out, const nib_tokenizer *tok, unsigned flags, bool is_continuation,
+                         nib_error *err) {
     nib_detok *detok = *out = nib_calloc(1, sizeof *detok);
     if (!detok) return nib_fail_nomem(err, sizeof *detok, "a detokenizer");
     detok->tok = tok;
@@ -121,8 +122,8 @@ void nib_detok_free(nib_detok *detok) {
     nib_free(detok);
 }
 
-/* The length of the character at p if it is well-formed; else the bytes there that U+FFFD stands for, as Unicode recommends
- * it, and *is_bad; 0 when the n bytes at hand may be the start of a character. */
+/* The length of the character at p if it is well-formed; else the bytes there that U+FFFD stands for, as Unicode
+ * recommends it, and *is_bad; 0 when the n bytes at hand may be the start of a character. */
 static size_t next_char(const char *p, size_t n, bool *is_bad) {
     unsigned char c = (unsigned char)p[0];
     size_t len = nib_text_utf8_len(p[0]);

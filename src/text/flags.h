@@ -1,5 +1,5 @@
-/* text/flags.h - the switches of a tokenizer: defaults come from its kind (kinds.def) and its pre-tokenizer (pretok.def),
- * then the file may set some. */
+/* text/flags.h - the switches of a tokenizer: defaults come from its kind (kinds.def) and its pre-tokenizer
+ * (pretok.def), then the file may set some. */
 #ifndef NIB_TEXT_FLAGS_H
 #define NIB_TEXT_FLAGS_H
 

@@ -1,7 +1,8 @@
-/* text/kind.c - the rows of kinds.def: for each kind of tokenizer how it is built, how it encodes plain text, and what a
- * token of it stands for. */
+/* text/kind.c - the rows of kinds.def: for each kind of tokenizer how it is built, how it encodes plain text, and what
+ * a token of it stands for. */
 #include "base/status.h"
 #include "text/flags.h"
+#include "text/list.h"
 #include "text/normalize.h"
 #include "text/tokenizer.h"
 #include "text/utf8.h"
@@ -23,6 +24,18 @@ static void decode_spaces(const nib_tokenizer *tok, nib_str text, nib_buf *out) 
     }
 }
 
+/* Encodes a word, or repeats what the same word became before. */
+static bool encode_word(const nib_tokenizer *tok, nib_text_work *work, nib_str word,
+                        bool (*encode)(const nib_tokenizer *, nib_text_work *, nib_str, nib_token_list *),
+                        nib_token_list *out) {
+    struct nib_text_words_slot *slot = nib_text_words_find(&work->words, word);
+    if (slot && slot->len) return nib_text_list_repeat(out, slot->first, slot->n);
+    size_t first = out->n;
+    if (!encode(tok, work, word, out)) return false;
+    if (slot) nib_text_words_keep(slot, word, first, out);
+    return true;
+}
+
 static nib_status bpe_build(nib_tokenizer *tok, const nib_text_source *source, nib_error *err) {
     NIB_TRY(nib_text_pretok_init(&tok->pretok, source->pre, err));
     return nib_text_bpe_init(&tok->as.bpe, &tok->vocab, source->merges, source->n_merges, tok->flags, err);
@@ -33,19 +46,21 @@ static void bpe_release(nib_tokenizer *tok) {
     nib_text_bpe_free(&tok->as.bpe);
 }
 
+static bool bpe_word(const nib_tokenizer *tok, nib_text_work *work, nib_str word, nib_token_list *out) {
+    return nib_text_bpe_word(&tok->as.bpe, &work->bpe, word, out);
+}
+
 static nib_status bpe_encode(const nib_tokenizer *tok, nib_text_work *work, nib_str text,
                              nib_token_list *out, nib_error *err) {
     text = nib_text_well_formed(text, &work->well_formed);
     if (tok->flags & NIB_TEXT_NFC) text = nib_text_nfc(text, &work->normal);
-    if (tok->flags & NIB_TEXT_ESCAPE) {
-        nib_text_spm_escape(text, false, &work->escaped);
-        text = (nib_str){work->escaped.ptr, work->escaped.len};
-    }
+    if (tok->flags & NIB_TEXT_ESCAPE) text = nib_text_escape(text, false, &work->escaped);
     if (work->well_formed.failed || work->normal.failed || work->escaped.failed) return nomem(text, err);
+    if (!nib_text_words_begin(&work->words, text.len)) return nomem(text, err);
     NIB_TRY(nib_text_pretok_begin(&work->walk, &tok->pretok, text, err));
     nib_str word;
     while (nib_text_pretok_next(&work->walk, &word, err))
-        if (!nib_text_bpe_word(&tok->as.bpe, &work->bpe, word, out)) return nomem(text, err);
+        if (!encode_word(tok, work, word, bpe_word, out)) return nomem(text, err);
     return work->walk.status;
 }
 
@@ -74,6 +89,7 @@ static void bpe_decode(const nib_tokenizer *tok, nib_str text, nib_buf *out) {
 static nib_status spm_build(nib_tokenizer *tok, const nib_text_source *source, nib_error *err) {
     (void)source;
     (void)err;
+    nib_text_cut_init(&tok->cut, &tok->vocab);
     nib_text_spm_init(&tok->as.spm, &tok->vocab, tok->role[NIB_TEXT_UNK]);
     return NIB_OK;
 }
@@ -82,14 +98,24 @@ static void spm_release(nib_tokenizer *tok) {
     (void)tok;
 }
 
-static nib_status spm_encode(const nib_tokenizer *tok, nib_text_work *work, nib_str text,
-                             nib_token_list *out, nib_error *err) {
-    bool with_prefix = tok->flags & NIB_TEXT_SPACE_PREFIX;
-    return nib_text_spm_encode(&tok->as.spm, &work->spm, text, with_prefix, out) ? NIB_OK : nomem(text, err);
+static bool spm_word(const nib_tokenizer *tok, nib_text_work *work, nib_str word, nib_token_list *out) {
+    return nib_text_spm_word(&tok->as.spm, &work->spm, word, out);
+}
+
+static nib_status spm_encode(const nib_tokenizer *tok, nib_text_work *work, nib_str text, nib_token_list *out,
+                             nib_error *err) {
+    bool has_prefix = (tok->flags & NIB_TEXT_SPACE_PREFIX) && !work->is_continuation;
+    nib_str left = nib_text_escape(text, has_prefix, &work->escaped), word;
+    if (work->escaped.failed || !nib_text_words_begin(&work->words, text.len)) return nomem(text, err);
+    while (nib_text_cut_next(&tok->cut, &left, &word))
+        if (!encode_word(tok, work, word, spm_word, out)) return nomem(text, err);
+    return NIB_OK;
 }
 
 static nib_status unigram_build(nib_tokenizer *tok, const nib_text_source *source, nib_error *err) {
-    return nib_text_unigram_init(&tok->as.unigram, &tok->vocab, source->charsmap, tok->flags, tok->role[NIB_TEXT_UNK], err);
+    nib_text_cut_init(&tok->cut, &tok->vocab);
+    return nib_text_unigram_init(&tok->as.unigram, &tok->vocab, source->charsmap, tok->flags, tok->role[NIB_TEXT_UNK],
+                                 err);
 }
 
 static void unigram_release(nib_tokenizer *tok) {
@@ -98,7 +124,13 @@ static void unigram_release(nib_tokenizer *tok) {
 
 static nib_status unigram_encode(const nib_tokenizer *tok, nib_text_work *work, nib_str text, nib_token_list *out,
                                  nib_error *err) {
-    return nib_text_unigram_encode(&tok->as.unigram, &work->unigram, text, out) ? NIB_OK : nomem(text, err);
+    const nib_text_unigram *unigram = &tok->as.unigram;
+    nib_str left = nib_text_unigram_normalize(unigram, text, &work->normal), word;
+    size_t first = out->n;
+    if (work->normal.failed) return nomem(text, err);
+    while (nib_text_cut_next(&tok->cut, &left, &word))
+        if (!nib_text_unigram_word(unigram, &work->unigram, word, first, out)) return nomem(text, err);
+    return NIB_OK;
 }
 
 static nib_status wordpiece_build(nib_tokenizer *tok, const nib_text_source *source, nib_error *err) {
@@ -147,6 +179,7 @@ const nib_text_kind *nib_text_kind_find(nib_str model) {
 }
 
 void nib_text_work_free(nib_text_work *work) {
+    nib_text_words_free(&work->words);
     nib_text_bpe_work_free(&work->bpe);
     nib_text_pretok_end(&work->walk);
     nib_text_spm_work_free(&work->spm);

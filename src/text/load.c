@@ -1,6 +1,7 @@
 /* text/load.c - nib_tokenizer_new: the keys tokenizer.* of a GGUF file in, a tokenizer out. Every type, count and id is
- * checked; what can be done without is dropped with a warning, the rest is an error that names the key, what it holds and
- * what was expected. */
+ * checked; what can be done without is dropped with a warning, the rest is an error that names the key, what it holds
+ * and what was expected. */
+#include "base/half.h"
 #include "base/status.h"
 #include "text/flags.h"
 #include "text/tokenizer.h"
@@ -27,7 +28,8 @@ void nib_text_warn(nib_tokenizer *tok, const char *format, ...) {
 
 static nib_status wrong_type(const char *key, const nib_gguf_value *v, const char *expected, nib_error *err) {
     if (v->type == NIB_GGUF_ARRAY)
-        return nib_fail(err, NIB_E_FORMAT, "%s is an array of %s, expected %s", key, nib_gguf_type_name(v->elem), expected);
+        return nib_fail(err, NIB_E_FORMAT, "%s is an array of %s, expected %s", key, nib_gguf_type_name(v->elem),
+                        expected);
     return nib_fail(err, NIB_E_FORMAT, "%s is of type %s, expected %s", key, nib_gguf_type_name(v->type), expected);
 }
 
@@ -69,9 +71,11 @@ static nib_status get_array(const nib_gguf *file, const char *key, nib_gguf_type
 static nib_status unknown_kind(nib_str model, nib_error *err) {
     nib_buf known = {0};
     const nib_text_kind *kind;
-    for (size_t i = 0; (kind = nib_text_kind_at(i)) != NULL; i++) nib_buf_printf(&known, "%s%s", i ? " " : "", kind->model);
+    for (size_t i = 0; (kind = nib_text_kind_at(i)) != NULL; i++)
+        nib_buf_printf(&known, "%s%s", i ? " " : "", kind->model);
     const char *list = nib_buf_cstr(&known);
-    nib_fail(err, NIB_E_UNSUPPORTED, KEY("model") " is \"%.*s\", expected one of: %s", NIB_STR_ARG(model), list ? list : "");
+    nib_fail(err, NIB_E_UNSUPPORTED, KEY("model") " is \"%.*s\", expected one of: %s", NIB_STR_ARG(model),
+             list ? list : "");
     nib_buf_free(&known);
     return NIB_E_UNSUPPORTED;
 }
@@ -80,9 +84,10 @@ static nib_status unknown_pre(const char *where, nib_status status, nib_str name
     nib_buf known = {0};
     nib_text_pre_list(&known);
     const char *list = nib_buf_cstr(&known);
-    nib_fail(err, status, "%s is \"%.*s\", no known pre-tokenizer; choose one yourself with `pre` in nib_tokenizer_config. "
-             "Known, and their relatives: %s", where, name.len > 40 ? 40 : (int)name.len, name.ptr ? name.ptr : "",
-             list ? list : "");
+    nib_fail(err, status,
+             "%s is \"%.*s\", no known pre-tokenizer; choose one yourself with `pre` in nib_tokenizer_config. "
+             "Known, and their relatives: %s",
+             where, name.len > 40 ? 40 : (int)name.len, name.ptr ? name.ptr : "", list ? list : "");
     nib_buf_free(&known);
     return status;
 }
@@ -92,15 +97,17 @@ static nib_status choose_pre(nib_tokenizer *tok, const nib_gguf *file, const cha
     nib_str name = {NULL, 0};
     NIB_TRY(get_str(file, KEY("pre"), &name, err));
     if (!tok->kind->has_pre) {
-        if (wanted) nib_text_warn(tok, "pre-tokenizer \"%s\" is not used: tokenizers of kind %s have none", wanted, tok->kind->name);
+        if (wanted)
+            nib_text_warn(tok, "pre-tokenizer \"%s\" is not used: tokenizers of kind %s have none", wanted,
+                          tok->kind->name);
         return NIB_OK;
     }
     const char *where = KEY("pre");
     if (wanted) name = (nib_str){wanted, strlen(wanted)}, where = "config.pre";
     else if (strcmp(tok->kind->model, "gemma4") == 0) name = (nib_str){"gemma4", 6};
     if (!name.len) {
-        nib_text_warn(tok, "the file names no pre-tokenizer (" KEY("pre") "): text is cut by a general rule that may differ "
-                      "from the model's own, which makes its answers worse; choose one with `pre`");
+        nib_text_warn(tok, "the file names no pre-tokenizer (" KEY("pre") "): text is cut by a general rule that may "
+                           "differ from the model's own, which makes its answers worse; choose one with `pre`");
         name = (nib_str){"default", 7};
     }
     source->pre = nib_text_pre_find(name);
@@ -131,17 +138,25 @@ static nib_status get_texts(nib_tokenizer *tok, const nib_gguf *file, nib_error 
     nib_str left = v->as.raw, text;
     while (nib_gguf_next_string(&left, &text))
         if (!nib_text_vocab_add(&tok->vocab, text)) break;
-    if (tok->vocab.n != v->n) return nib_fail(err, NIB_E_FORMAT, KEY("tokens") " ends after %u of its strings", tok->vocab.n);
+    if (tok->vocab.n != v->n)
+        return nib_fail(err, NIB_E_FORMAT, KEY("tokens") " ends after %u of its strings", tok->vocab.n);
     if (tok->vocab.n_duplicates)
         nib_text_warn(tok, KEY("tokens") " has %u texts twice; the first id of each is used", tok->vocab.n_duplicates);
     return NIB_OK;
+}
+
+/* Element i of an array of four-byte numbers. */
+static uint32_t bits_at(const nib_gguf_value *array, uint32_t i) {
+    const unsigned char *p = (const unsigned char *)array->as.raw.ptr + 4 * (size_t)i;
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
 static nib_status get_scores(nib_tokenizer *tok, const nib_gguf *file, nib_error *err) {
     const nib_gguf_value *v;
     NIB_TRY(get_array(file, KEY("scores"), NIB_GGUF_F32, tok->vocab.n, &v, err));
     for (uint32_t id = 0; v && id < tok->vocab.n; id++) {
-        float score = (float)nib_gguf_number_at(v, id);
+        uint32_t bits = bits_at(v, id);
+        float score = v->elem == NIB_GGUF_I32 ? (float)(int32_t)bits : nib_f32_from_bits(bits);
         if (!isfinite(score))
             return nib_fail(err, NIB_E_FORMAT, KEY("scores") "[%u] is %g, expected a finite number", id, (double)score);
         tok->vocab.score[id] = score;
@@ -157,31 +172,38 @@ static bool is_byte_text(nib_str text) { /* <0x0A> */
 }
 
 /* The numbers of token types in the file. */
-static const uint16_t attr_of_type[] = {0,           NIB_TOKEN_NORMAL, NIB_TOKEN_UNKNOWN, NIB_TOKEN_CONTROL, NIB_TOKEN_USER,
-                                        NIB_TOKEN_UNUSED, NIB_TOKEN_BYTE};
+static const uint16_t attr_of_type[] = {0, NIB_TOKEN_NORMAL, NIB_TOKEN_UNKNOWN, NIB_TOKEN_CONTROL,
+                                        NIB_TOKEN_USER, NIB_TOKEN_UNUSED, NIB_TOKEN_BYTE};
 #define N_TYPES (sizeof attr_of_type / sizeof attr_of_type[0])
 
 static nib_status get_types(nib_tokenizer *tok, const nib_gguf *file, nib_error *err) {
     const nib_gguf_value *v;
     NIB_TRY(get_array(file, KEY("token_type"), NIB_GGUF_I32, tok->vocab.n, &v, err));
     for (uint32_t id = 0; v && id < tok->vocab.n; id++) {
-        double type = nib_gguf_number_at(v, id);
-        if (!(type >= 0 && type < (double)N_TYPES))
-            return nib_fail(err, NIB_E_FORMAT, KEY("token_type") "[%u] is %.0f, expected 0 to %zu", id, type, N_TYPES - 1);
-        tok->vocab.attr[id] = attr_of_type[(size_t)type];
+        uint32_t type = bits_at(v, id);
+        if (type >= N_TYPES)
+            return nib_fail(err, NIB_E_FORMAT, KEY("token_type") "[%u] is %d, expected 0 to %zu", id, (int32_t)type,
+                            N_TYPES - 1);
+        tok->vocab.attr[id] = attr_of_type[type];
+        if (!(tok->vocab.attr[id] & NIB_TOKEN_BYTE)) continue;
         nib_str text = nib_text_vocab_text(&tok->vocab, (nib_token)id);
-        if ((tok->vocab.attr[id] & NIB_TOKEN_BYTE) && !is_byte_text(text))
-            return nib_fail(err, NIB_E_FORMAT, KEY("tokens") "[%u] is a byte and called \"%.*s\", expected <0x00> to <0xFF>", id,
-                            NIB_STR_ARG(text));
+        if (!is_byte_text(text))
+            return nib_fail(err, NIB_E_FORMAT, KEY("tokens") "[%u] is a byte and called \"%.*s\", expected <0x00> to <0xFF>",
+                            id, NIB_STR_ARG(text));
     }
     return NIB_OK;
 }
 
-static nib_status get_role(nib_tokenizer *tok, const nib_gguf *file, nib_text_role role, const char *key, nib_error *err) {
+static bool is_one_of(nib_gguf_type type, nib_gguf_type a, nib_gguf_type b, nib_gguf_type c, nib_gguf_type d) {
+    return type == a || type == b || type == c || type == d;
+}
+
+static nib_status get_role(nib_tokenizer *tok, const nib_gguf *file, nib_text_role role, const char *key,
+                           nib_error *err) {
     const nib_gguf_value *v = nib_gguf_find(file, key);
     if (!v) return NIB_OK;
-    bool is_unsigned = v->type == NIB_GGUF_U8 || v->type == NIB_GGUF_U16 || v->type == NIB_GGUF_U32 || v->type == NIB_GGUF_U64;
-    bool is_signed = v->type == NIB_GGUF_I8 || v->type == NIB_GGUF_I16 || v->type == NIB_GGUF_I32 || v->type == NIB_GGUF_I64;
+    bool is_unsigned = is_one_of(v->type, NIB_GGUF_U8, NIB_GGUF_U16, NIB_GGUF_U32, NIB_GGUF_U64);
+    bool is_signed = is_one_of(v->type, NIB_GGUF_I8, NIB_GGUF_I16, NIB_GGUF_I32, NIB_GGUF_I64);
     if (!is_unsigned && !is_signed) return wrong_type(key, v, "an integer", err);
     if (is_unsigned ? v->as.u64 < tok->vocab.n : v->as.i64 >= 0 && v->as.i64 < (int64_t)tok->vocab.n) {
         tok->role[role] = is_unsigned ? (nib_token)v->as.u64 : (nib_token)v->as.i64;
@@ -191,8 +213,10 @@ static nib_status get_role(nib_tokenizer *tok, const nib_gguf *file, nib_text_ro
         tok->role[role] = NIB_TOKEN_NONE;
         return NIB_OK;
     }
-    if (is_unsigned) nib_text_warn(tok, "%s is %llu, expected less than %u; it is ignored", key, (unsigned long long)v->as.u64, tok->vocab.n);
-    else nib_text_warn(tok, "%s is %lld, expected 0 to %u; it is ignored", key, (long long)v->as.i64, tok->vocab.n - 1);
+    char found[32];
+    if (is_unsigned) snprintf(found, sizeof found, "%llu", (unsigned long long)v->as.u64);
+    else snprintf(found, sizeof found, "%lld", (long long)v->as.i64);
+    nib_text_warn(tok, "%s is %s, expected 0 to %u; it is ignored", key, found, tok->vocab.n - 1);
     return NIB_OK;
 }
 
@@ -228,8 +252,8 @@ static nib_status get_roles(nib_tokenizer *tok, const nib_gguf *file, nib_error 
 /* A token that is to be added must exist. */
 static void check_added(nib_tokenizer *tok, unsigned flag, nib_text_role role) {
     if (!(tok->flags & flag) || tok->role[role] != NIB_TOKEN_NONE) return;
-    nib_text_warn(tok, "the model wants a %s token added to texts, but has none (%s): none is added", nib_text_role_name(role),
-                  nib_text_role_key(role));
+    nib_text_warn(tok, "the model wants a %s token added to texts, but has none (%s): none is added",
+                  nib_text_role_name(role), nib_text_role_key(role));
     tok->flags &= ~flag;
 }
 
@@ -237,7 +261,8 @@ static nib_status get_source(nib_tokenizer *tok, const nib_gguf *file, nib_text_
     const nib_gguf_value *v;
     NIB_TRY(get_array(file, KEY("merges"), NIB_GGUF_STRING, UINT64_MAX, &v, err));
     if (!v && tok->kind->has_pre)
-        return nib_fail(err, NIB_E_FORMAT, KEY("merges") " is missing, expected an array of strings as " KEY("model") " is \"%s\"",
+        return nib_fail(err, NIB_E_FORMAT,
+                        KEY("merges") " is missing, expected an array of strings as " KEY("model") " is \"%s\"",
                         tok->kind->model);
     if (v) source->merges = v->as.raw, source->n_merges = v->n;
     NIB_TRY(get_array(file, KEY("precompiled_charsmap"), NIB_GGUF_U8, UINT64_MAX, &v, err));

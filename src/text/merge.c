@@ -1,13 +1,13 @@
 /* text/merge.c - greedy merging of neighbours.
  *
- * The row is a linked list inside an array; a joined symbol takes the place of its left part. A heap entry is the number
- * rank << 32 | place, so comparing numbers gives the order wanted (rank, then leftmost). Entries are never taken out
- * early: one whose rank is no longer that of its place is skipped when it comes up. */
+ * The row is a linked list inside an array; a joined symbol takes the place of its left part. A heap entry is the
+ * number rank << 32 | place, so comparing numbers gives the order wanted (rank, then leftmost). Entries are never taken
+ * out early: one whose rank is no longer that of its place is skipped when it comes up. */
 #include "text/merge.h"
 
 #include "base/mem.h"
 
-/* Rows up to this length are searched in full for each join, which is faster than a heap: most words have 2-10 symbols. */
+/* Rows up to this length are searched in full for each join, which is faster than a heap: most have 2-10 symbols. */
 #define SHORT_ROW 32
 
 bool nib_text_merge_begin(nib_text_merge *merge, size_t n) {

@@ -1,6 +1,7 @@
 /* text/normalize.c - well-formed UTF-8, and NFC by utf8proc's tables.
  *
- * utf8proc's own reordering of combining marks is quadratic in the length of a run of them, so the runs are sorted here. */
+ * utf8proc's own reordering of combining marks is quadratic in the length of a run of them, so the runs are sorted
+ * here. */
 #include "text/normalize.h"
 
 #include "base/mem.h"
@@ -117,5 +118,19 @@ nib_str nib_text_nfc(nib_str text, nib_buf *scratch) {
     }
     nib_free(cps);
     if (composed < 0) scratch->failed = true;
+    return scratch->failed ? (nib_str){"", 0} : (nib_str){scratch->ptr, scratch->len};
+}
+
+nib_str nib_text_escape(nib_str text, bool with_prefix, nib_buf *scratch) {
+    scratch->len = 0;
+    nib_buf_reserve(scratch, text.len + text.len / 2); /* a guess that most text fits */
+    if (with_prefix) nib_buf_str(scratch, NIB_TEXT_SPACE);
+    while (text.len) {
+        const char *space = memchr(text.ptr, ' ', text.len);
+        size_t n = space ? (size_t)(space - text.ptr) : text.len;
+        nib_buf_append(scratch, text.ptr, n);
+        if (space) nib_buf_append(scratch, NIB_TEXT_SPACE, sizeof NIB_TEXT_SPACE - 1);
+        text = (nib_str){text.ptr + n + (space != NULL), text.len - n - (space != NULL)};
+    }
     return scratch->failed ? (nib_str){"", 0} : (nib_str){scratch->ptr, scratch->len};
 }

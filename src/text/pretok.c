@@ -1,5 +1,6 @@
-/* text/pretok.c - runs the passes of pretok.def one inside the other: each piece of a pass is cut by the next one at once,
- * so that the memory needed does not depend on the text. Patterns are compiled by PCRE2, with its JIT where there is one.
+/* text/pretok.c - runs the passes of pretok.def one inside the other: each piece of a pass is cut by the next one at
+ * once, so that the memory needed does not depend on the text. Patterns are compiled by PCRE2, with its JIT where there
+ * is one.
  *
  * A pattern that gives up (PCRE2's limits) is an error, never other words. */
 #include "text/pretok.h"
@@ -53,7 +54,8 @@ void nib_text_pre_list(nib_buf *out) {
 }
 
 /* White_Space of Unicode. PCRE2's own \s has U+180E too, which ceased to be a space in Unicode 6.3. */
-#define WHITE_SPACE "\\x09-\\x0d\\x20\\x85\\xa0\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
+#define WHITE_SPACE                                                                                                    \
+    "\\x09-\\x0d\\x20\\x85\\xa0\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
 
 /* Replaces \s and \S by classes. Patterns have no class inside a class and no \S in one. */
 static bool expand_spaces(const char *pattern, nib_buf *out) {
@@ -98,7 +100,8 @@ static nib_status compile(pcre2_code **out, const char *pattern, nib_error *err)
     nib_buf_free(&text);
     pcre2_compile_context_free(context);
     pcre2_general_context_free(general);
-    if (!*out) return nib_fail(err, NIB_E_NOMEM, "PCRE2 cannot compile a pre-tokenizer (error %d at %zu)", code, offset);
+    if (!*out)
+        return nib_fail(err, NIB_E_NOMEM, "PCRE2 cannot compile a pre-tokenizer (error %d at %zu)", code, offset);
     pcre2_jit_compile(*out, PCRE2_JIT_COMPLETE); /* pcre2_match interprets when this machine has no JIT */
     return NIB_OK;
 }
@@ -135,7 +138,8 @@ static bool new_match_data(nib_text_pretok_walk *walk) {
     return true;
 }
 
-nib_status nib_text_pretok_begin(nib_text_pretok_walk *walk, const nib_text_pretok *pretok, nib_str text, nib_error *err) {
+nib_status nib_text_pretok_begin(nib_text_pretok_walk *walk, const nib_text_pretok *pretok, nib_str text,
+                                 nib_error *err) {
     if (!walk->match_data && !new_match_data(walk)) {
         nib_text_pretok_end(walk);
         return walk->status = nib_fail_nomem(err, 0, "matching a pattern");
@@ -160,7 +164,8 @@ static nib_status find(nib_text_pretok_walk *walk, struct nib_text_pretok_level 
     level->start = level->end = text.len;
     if (!code) {
         size_t start, end;
-        if (walk->pretok->row->passes[walk->depth].find(text, level->at, &start, &end)) level->start = start, level->end = end;
+        if (walk->pretok->row->passes[walk->depth].find(text, level->at, &start, &end))
+            level->start = start, level->end = end;
         return NIB_OK;
     }
     int n = pcre2_match(code, (PCRE2_SPTR)text.ptr, text.len, level->at, PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY,

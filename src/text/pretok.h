@@ -45,14 +45,15 @@ typedef struct nib_text_pretok_walk {
     const nib_text_pretok *pretok;
     struct nib_text_pretok_level {
         nib_str piece; /* what this pass cuts */
-        size_t at, start, end; /* done up to `at`; when start < end, a piece found behind a gap that went out before it */
+        size_t at, start, end; /* done up to `at`; [start, end) is what was found last, perhaps behind a gap */
     } level[NIB_TEXT_MAX_PASSES];
     size_t depth;
     void *match_data, *match_context;
     nib_status status;
 } nib_text_pretok_walk;
 
-nib_status nib_text_pretok_begin(nib_text_pretok_walk *walk, const nib_text_pretok *pretok, nib_str text, nib_error *err);
+nib_status nib_text_pretok_begin(nib_text_pretok_walk *walk, const nib_text_pretok *pretok, nib_str text,
+                                 nib_error *err);
 /* False at the end, and when the matcher failed: then walk->status is not NIB_OK and err is filled. */
 bool nib_text_pretok_next(nib_text_pretok_walk *walk, nib_str *word, nib_error *err);
 void nib_text_pretok_end(nib_text_pretok_walk *walk);

@@ -1,32 +1,48 @@
-/* text/pretok_digits.c - the pre-tokenizer rules that are not run as patterns, because PCRE2 needs quadratic time: digits in
- * groups of three counted from the right, and white space at the end. Called by text/pretok.c.
+/* text/pretok_digits.c - the pre-tokenizer rules that are not run as patterns, because PCRE2 needs quadratic time:
+ * digits in groups of three counted from the right, and white space at the end. Called by text/pretok.c.
  *
- * A group that follows a digit was begun by the call before, which has counted the run: it need not be counted again. */
+ * A group that follows a digit was begun by the call before, which has counted the run: it is not counted again. */
 #include "text/pretok.h"
 #include "text/utf8.h"
 
 #include <utf8proc.h>
 
-static utf8proc_category_t category_at(nib_str text, size_t at, size_t *len) {
-    uint32_t cp = 0;
+static uint32_t char_at(nib_str text, size_t at, size_t *len) {
+    uint32_t cp = 0xFFFD;
     *len = nib_text_utf8_get(text.ptr + at, text.len - at, &cp);
     if (!*len) *len = 1;
+    return cp;
+}
+
+static utf8proc_category_t category(uint32_t cp) {
     return utf8proc_category((utf8proc_int32_t)cp);
 }
 
-static bool is_digit(utf8proc_category_t c) {
-    return c == UTF8PROC_CATEGORY_ND;
+static bool is_digit(uint32_t cp) {
+    return category(cp) == UTF8PROC_CATEGORY_ND;
 }
 
-static bool is_number(utf8proc_category_t c) {
+static bool is_number(uint32_t cp) {
+    utf8proc_category_t c = category(cp);
     return c >= UTF8PROC_CATEGORY_ND && c <= UTF8PROC_CATEGORY_NO;
 }
 
-static bool is_word(utf8proc_category_t c) { /* \w */
-    return (c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_NL) || c == UTF8PROC_CATEGORY_PC;
+/* \w, as Oniguruma has it, which the original runs on: letters in circles and squares too, and of the numbers that are
+ * no digits only those of Latin-1. */
+static bool is_word(uint32_t cp) {
+    utf8proc_category_t c = category(cp);
+    bool is_framed = (cp >= 0x24B6 && cp <= 0x24E9) || (cp >= 0x1F130 && cp <= 0x1F149) ||
+                     (cp >= 0x1F150 && cp <= 0x1F169) || (cp >= 0x1F170 && cp <= 0x1F189);
+    return (c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_NL) || c == UTF8PROC_CATEGORY_PC ||
+           (c == UTF8PROC_CATEGORY_NO && cp < 0x100) || is_framed;
 }
 
-typedef bool (*is_fn)(utf8proc_category_t c);
+static bool is_space(uint32_t cp) {
+    utf8proc_category_t c = category(cp);
+    return (cp >= '\t' && cp <= '\r') || cp == 0x85 || (c >= UTF8PROC_CATEGORY_ZS && c <= UTF8PROC_CATEGORY_ZP);
+}
+
+typedef bool (*is_fn)(uint32_t cp);
 
 static size_t step_back(nib_str text, size_t at) {
     do at--;
@@ -36,24 +52,24 @@ static size_t step_back(nib_str text, size_t at) {
 
 static bool follows(nib_str text, size_t at, is_fn is) {
     size_t len;
-    return at > 0 && is(category_at(text, step_back(text, at), &len));
+    return at > 0 && is(char_at(text, step_back(text, at), &len));
 }
 
 /* Steps over at most n characters of a kind from `at` on. */
 static size_t skip(nib_str text, size_t at, size_t n, is_fn is) {
-    for (size_t len; n > 0 && at < text.len && is(category_at(text, at, &len)); n--) at += len;
+    for (size_t len; n > 0 && at < text.len && is(char_at(text, at, &len)); n--) at += len;
     return at;
 }
 
 static size_t skip_to(nib_str text, size_t at, is_fn is) {
-    for (size_t len; at < text.len && !is(category_at(text, at, &len));) at += len;
+    for (size_t len; at < text.len && !is(char_at(text, at, &len));) at += len;
     return at;
 }
 
 /* The number of characters of a kind from `at` on; *end is behind them. */
 static size_t count(nib_str text, size_t at, is_fn is, size_t *end) {
     size_t n = 0;
-    for (size_t len; at < text.len && is(category_at(text, at, &len)); n++) at += len;
+    for (size_t len; at < text.len && is(char_at(text, at, &len)); n++) at += len;
     *end = at;
     return n;
 }
@@ -75,12 +91,12 @@ bool nib_text_find_thousands(nib_str text, size_t from, size_t *start, size_t *e
 /* \d{1,3}(?=(?:\d{3})*\b): only runs that no other word character follows. */
 bool nib_text_find_thousands_of_word(nib_str text, size_t from, size_t *start, size_t *end) {
     size_t at = from, run_end, len, group = 3;
-    if (at < text.len && !(follows(text, at, is_digit) && is_digit(category_at(text, at, &len)))) {
+    if (at < text.len && !(follows(text, at, is_digit) && is_digit(char_at(text, at, &len)))) {
         for (;; at = run_end) {
             at = skip_to(text, at, is_digit);
             if (at == text.len) return false;
             group = first_group(count(text, at, is_digit, &run_end));
-            if (run_end == text.len || !is_word(category_at(text, run_end, &len))) break;
+            if (run_end == text.len || !is_word(char_at(text, run_end, &len))) break;
         }
     }
     *start = at;
@@ -113,16 +129,8 @@ bool nib_text_find_before_thousands(nib_str text, size_t from, size_t *start, si
 }
 
 bool nib_text_find_trailing_space(nib_str text, size_t from, size_t *start, size_t *end) {
-    size_t at = text.len;
-    while (at > from) {
-        size_t before = step_back(text, at), len;
-        uint32_t cp = 0;
-        utf8proc_category_t c = category_at(text, before, &len);
-        nib_text_utf8_get(text.ptr + before, text.len - before, &cp);
-        bool is_space = (cp >= '\t' && cp <= '\r') || cp == 0x85 || (c >= UTF8PROC_CATEGORY_ZS && c <= UTF8PROC_CATEGORY_ZP);
-        if (!is_space) break;
-        at = before;
-    }
+    size_t at = text.len, before, len;
+    while (at > from && is_space(char_at(text, before = step_back(text, at), &len))) at = before;
     *start = at;
     *end = text.len;
     return at < text.len;

@@ -1,5 +1,5 @@
-/* text/roles.c - what follows from the texts of tokens: roles that no key gives, which tokens end a generation, and the few
- * attributes that GGUF cannot express. The rules are those of llama.cpp, so that the same file behaves the same. */
+/* text/roles.c - what follows from the texts of tokens: roles that no key gives, which tokens end a generation, and the
+ * few attributes that GGUF cannot express. The rules are those of llama.cpp, so that the same file behaves the same. */
 #include "text/flags.h"
 #include "text/tokenizer.h"
 
@@ -55,9 +55,12 @@ static void unset_eog(nib_tokenizer *tok, const char *text, nib_token_attr attr)
 
 static bool contains(nib_str s, const char *part) { /* ASCII letters in either case */
     size_t n = strlen(part);
-    for (size_t i = 0; i + n <= s.len; i++) {
-        size_t k = 0;
-        while (k < n && (s.ptr[i + k] == part[k] || (s.ptr[i + k] >= 'A' && s.ptr[i + k] <= 'Z' && s.ptr[i + k] + 32 == part[k]))) k++;
+    for (size_t i = 0, k = 0; i + n <= s.len; i++, k = 0) {
+        for (; k < n; k++) {
+            char c = s.ptr[i + k];
+            if (c >= 'A' && c <= 'Z') c = (char)(c + 32);
+            if (c != part[k]) break;
+        }
         if (k == n) return true;
     }
     return false;
@@ -92,9 +95,10 @@ void nib_text_roles_by_text(nib_tokenizer *tok) {
         tok->role[texts[i].role] = id;
         tok->vocab.attr[id] |= NIB_TOKEN_CONTROL;
     }
-    for (uint32_t id = 0; id < tok->vocab.n; id++)
-        if ((tok->vocab.attr[id] & NIB_TOKEN_CONTROL) && contains(nib_text_vocab_text(&tok->vocab, (nib_token)id), "unused"))
-            tok->vocab.attr[id] |= NIB_TOKEN_UNUSED;
+    for (uint32_t id = 0; id < tok->vocab.n; id++) {
+        if (!(tok->vocab.attr[id] & NIB_TOKEN_CONTROL)) continue;
+        if (contains(nib_text_vocab_text(&tok->vocab, (nib_token)id), "unused")) tok->vocab.attr[id] |= NIB_TOKEN_UNUSED;
+    }
     find_eog(tok);
 }
 

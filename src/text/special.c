@@ -59,8 +59,11 @@ bool nib_text_special_next(nib_text_special_walk *walk, nib_text_fragment *out) 
     size_t n = walk->left.len, i = 0, len = 0;
     if (n == 0) return false;
     nib_token id = NIB_TOKEN_NONE;
-    for (; i < n; i++)
-        if (walk->special->first[(unsigned char)p[i]] && (id = match(walk, p + i, n - i, &len)) != NIB_TOKEN_NONE) break;
+    for (; i < n; i++) {
+        if (!walk->special->first[(unsigned char)p[i]]) continue;
+        id = match(walk, p + i, n - i, &len);
+        if (id != NIB_TOKEN_NONE) break;
+    }
     size_t end = i, next = i + len;
     if (id != NIB_TOKEN_NONE && (walk->vocab->attr[id] & NIB_TEXT_STRIP_LEFT))
         while (end > 0 && is_space(p[end - 1])) end--;

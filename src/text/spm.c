@@ -1,6 +1,6 @@
 /* text/spm.c - SentencePiece's byte-pair kind.
  *
- * In principle the text is one row of characters to merge; text/cut takes it apart where that changes nothing. */
+ * In principle the whole text is one row of characters to merge; text/cut takes it apart where that changes nothing. */
 #include "text/spm.h"
 
 #include "base/half.h"
@@ -20,12 +20,10 @@ void nib_text_spm_init(nib_text_spm *spm, const nib_text_vocab *vocab, nib_token
         if (id == NIB_TOKEN_NONE) id = nib_text_vocab_find(vocab, &byte, 1);
         spm->byte[c] = id == NIB_TOKEN_NONE ? unknown : id;
     }
-    nib_text_cut_init(&spm->cut, vocab);
 }
 
 void nib_text_spm_work_free(nib_text_spm_work *work) {
     nib_text_merge_free(&work->merge);
-    nib_buf_free(&work->text);
 }
 
 /* Numbers that fall as scores rise, so that the lowest is merged first. Scores are finite. */
@@ -44,9 +42,10 @@ static uint32_t rank_of_pair(const nib_text_merge *merge, uint32_t left, uint32_
     return rank_of_score(work->spm->vocab->score[id]);
 }
 
-static bool encode_word(const nib_text_spm *spm, nib_text_spm_work *work, nib_token_list *out) {
+bool nib_text_spm_word(const nib_text_spm *spm, nib_text_spm_work *work, nib_str word, nib_token_list *out) {
     nib_text_merge *merge = &work->merge;
-    nib_str word = work->word;
+    work->spm = spm;
+    work->word = word;
     if (!nib_text_merge_begin(merge, word.len)) return false;
     for (uint32_t at = 0; at < word.len;) {
         size_t len = nib_text_utf8_len(word.ptr[at]);
@@ -69,28 +68,5 @@ static bool encode_word(const nib_text_spm *spm, nib_text_spm_work *work, nib_to
             if (id != NIB_TOKEN_NONE && !nib_text_list_add(out, id)) return false;
         }
     }
-    return true;
-}
-
-bool nib_text_spm_escape(nib_str text, bool with_prefix, nib_buf *out) {
-    out->len = 0;
-    if (with_prefix) nib_buf_str(out, NIB_TEXT_SPACE);
-    while (text.len) {
-        const char *space = memchr(text.ptr, ' ', text.len);
-        size_t n = space ? (size_t)(space - text.ptr) : text.len;
-        nib_buf_append(out, text.ptr, n);
-        if (space) nib_buf_str(out, NIB_TEXT_SPACE);
-        text = (nib_str){text.ptr + n + (space != NULL), text.len - n - (space != NULL)};
-    }
-    return !out->failed;
-}
-
-bool nib_text_spm_encode(const nib_text_spm *spm, nib_text_spm_work *work, nib_str text, bool with_prefix,
-                         nib_token_list *out) {
-    if (!nib_text_spm_escape(text, with_prefix, &work->text)) return false;
-    nib_str left = {work->text.ptr, work->text.len};
-    work->spm = spm;
-    while (nib_text_cut_next(&spm->cut, &left, &work->word))
-        if (!encode_word(spm, work, out)) return false;
     return true;
 }

@@ -1,7 +1,7 @@
 /* text/tokenize.c - nib_tokenize and what can be asked of a tokenizer.
  *
- * Text in -> cut at special tokens (special.c) -> each plain part encoded by the tokenizer's kind (kind.c) -> ids out, with
- * the tokens that the model wants at the ends. */
+ * Text in -> cut at special tokens (special.c) -> each plain part encoded by the tokenizer's kind (kind.c) -> ids out,
+ * with the tokens that the model wants at the ends. */
 #include "base/status.h"
 #include "text/flags.h"
 #include "text/list.h"
@@ -15,8 +15,8 @@ static bool add_role(const nib_tokenizer *tok, nib_text_role role, nib_token_lis
     return tok->role[role] == NIB_TOKEN_NONE || nib_text_list_add(out, tok->role[role]);
 }
 
-static nib_status tokenize(const nib_tokenizer *tok, nib_text_work *work, nib_str text, unsigned flags, nib_token_list *out,
-                           nib_error *err) {
+static nib_status tokenize(const nib_tokenizer *tok, nib_text_work *work, nib_str text, unsigned flags,
+                           nib_token_list *out, nib_error *err) {
     bool add = flags & NIB_ADD_SPECIAL, ok = true;
     if (add && (tok->flags & NIB_TEXT_ADD_BOS)) ok = add_role(tok, NIB_TEXT_BOS, out);
     nib_text_special_walk walk = nib_text_special_begin(&tok->special, &tok->vocab, text, flags & NIB_PARSE_SPECIAL);
@@ -38,6 +38,13 @@ nib_status nib_tokenize(const nib_tokenizer *tok, const char *text, size_t len, 
     nib_status status = tokenize(tok, &work, (nib_str){len ? text : "", len}, flags, out, err);
     nib_text_work_free(&work);
     if (status != NIB_OK) out->n = n;
+    return status;
+}
+
+nib_status nib_text_continue(const nib_tokenizer *tok, nib_str text, nib_token_list *out, nib_error *err) {
+    nib_text_work work = {.is_continuation = true};
+    nib_status status = text.len ? tok->kind->encode(tok, &work, text, out, err) : NIB_OK;
+    nib_text_work_free(&work);
     return status;
 }
 

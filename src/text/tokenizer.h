@@ -1,14 +1,17 @@
-/* text/tokenizer.h - what a nib_tokenizer is made of. Private to src/text: built by load.c, read by tokenize.c, detok.c. */
+/* text/tokenizer.h - what a nib_tokenizer is made of: built by load.c, read by tokenize.c and detok.c, and by those in
+ * engine/ who look at the whole vocabulary. */
 #ifndef NIB_TEXT_TOKENIZER_H
 #define NIB_TEXT_TOKENIZER_H
 
 #include "base/mem.h"
 #include "text/bpe.h"
+#include "text/cut.h"
 #include "text/pretok.h"
 #include "text/special.h"
 #include "text/spm.h"
 #include "text/unigram.h"
 #include "text/wordpiece.h"
+#include "text/words.h"
 
 typedef enum nib_text_role {
 #define ROLE(id, name, key) NIB_TEXT_##id,
@@ -26,11 +29,13 @@ typedef struct nib_text_source {
 
 /* The buffers of one nib_tokenize. Zero-initialise. */
 typedef struct nib_text_work {
+    nib_text_words words;
     nib_text_bpe_work bpe;
     nib_text_pretok_walk walk;
     nib_text_spm_work spm;
     nib_text_unigram_work unigram;
     nib_buf well_formed, normal, escaped, word;
+    bool is_continuation; /* text came before: no space is put in front */
 } nib_text_work;
 void nib_text_work_free(nib_text_work *work);
 
@@ -43,7 +48,8 @@ typedef struct nib_text_kind { /* a row of kinds.def */
     nib_status (*build)(nib_tokenizer *tok, const nib_text_source *source, nib_error *err);
     void (*release)(nib_tokenizer *tok);
     /* Appends the tokens of plain text, which is all up to a special token or the end. */
-    nib_status (*encode)(const nib_tokenizer *tok, nib_text_work *work, nib_str text, nib_token_list *out, nib_error *err);
+    nib_status (*encode)(const nib_tokenizer *tok, nib_text_work *work, nib_str text, nib_token_list *out,
+                         nib_error *err);
     /* Appends what a normal token stands for. */
     void (*decode)(const nib_tokenizer *tok, nib_str text, nib_buf *out);
 } nib_text_kind;
@@ -58,7 +64,8 @@ struct nib_tokenizer {
     nib_text_vocab vocab;
     nib_token role[NIB_TEXT_N_ROLES]; /* NIB_TOKEN_NONE: none */
     nib_text_special special;
-    nib_text_pretok pretok;
+    nib_text_pretok pretok; /* bpe */
+    nib_text_cut cut;       /* spm, unigram */
     union {
         nib_text_bpe bpe;
         nib_text_spm spm;
@@ -73,12 +80,15 @@ struct nib_tokenizer {
 /* Adds a warning; silently none when memory is out. */
 void nib_text_warn(nib_tokenizer *tok, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Roles and attributes that follow from the texts of tokens, and from the names of models. name, arch: of the model, may be
- * empty. */
+/* Roles and attributes that follow from the texts of tokens, and from the names of models. name, arch: of the model,
+ * may be empty. */
 void nib_text_roles_by_text(nib_tokenizer *tok);
 void nib_text_strip_by_name(nib_tokenizer *tok, nib_str name, nib_str arch);
 const char *nib_text_role_name(nib_text_role role);
 const char *nib_text_role_key(nib_text_role role);
+
+/* Appends the tokens of plain text that continues other text: nothing is added, and special tokens are not parsed. */
+nib_status nib_text_continue(const nib_tokenizer *tok, nib_str text, nib_token_list *out, nib_error *err);
 
 /* Appends the bytes that a token (in range) stands for; control and unknown tokens only when asked. */
 void nib_text_piece(const nib_tokenizer *tok, nib_token id, bool with_control, nib_buf *out);

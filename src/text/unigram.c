@@ -1,5 +1,5 @@
-/* text/unigram.c - SentencePiece's unigram kind: the best path through a word by dynamic programming, one step a character.
- * Sums are doubles, as in the original, so that ties fall the same way. */
+/* text/unigram.c - SentencePiece's unigram kind: the best path through a word by dynamic programming, one step a
+ * character. Sums are doubles, as in the original, so that ties fall the same way. */
 #include "text/unigram.h"
 
 #include "base/mem.h"
@@ -11,8 +11,8 @@
 
 #define UNKNOWN_PENALTY 10.0f
 
-nib_status nib_text_unigram_init(nib_text_unigram *unigram, const nib_text_vocab *vocab, nib_str charsmap, unsigned flags,
-                                 nib_token unknown, nib_error *err) {
+nib_status nib_text_unigram_init(nib_text_unigram *unigram, const nib_text_vocab *vocab, nib_str charsmap,
+                                 unsigned flags, nib_token unknown, nib_error *err) {
     *unigram = (nib_text_unigram){.vocab = vocab, .flags = flags, .unknown = unknown};
     float lowest = FLT_MAX;
     nib_status status = nib_text_charsmap_init(&unigram->map, charsmap, err);
@@ -22,7 +22,6 @@ nib_status nib_text_unigram_init(nib_text_unigram *unigram, const nib_text_vocab
             status = nib_text_trie_add(&unigram->trie, nib_text_vocab_text(vocab, (nib_token)id), (nib_token)id, err);
     }
     unigram->unknown_score = lowest - UNKNOWN_PENALTY;
-    nib_text_cut_init(&unigram->cut, vocab);
     if (status != NIB_OK) nib_text_unigram_free(unigram);
     return status;
 }
@@ -34,13 +33,11 @@ void nib_text_unigram_free(nib_text_unigram *unigram) {
 }
 
 void nib_text_unigram_work_free(nib_text_unigram_work *work) {
-    nib_buf_free(&work->text);
     nib_free(work->best);
     *work = (nib_text_unigram_work){0};
 }
 
-/* Applies the map and the rules for spaces; spaces become U+2581. */
-static bool normalize(const nib_text_unigram *unigram, nib_str text, nib_buf *out) {
+nib_str nib_text_unigram_normalize(const nib_text_unigram *unigram, nib_str text, nib_buf *out) {
     bool merge = unigram->flags & NIB_TEXT_MERGE_SPACES, wants_prefix = unigram->flags & NIB_TEXT_SPACE_PREFIX;
     bool in_word = false;
     out->len = 0;
@@ -59,7 +56,7 @@ static bool normalize(const nib_text_unigram *unigram, nib_str text, nib_buf *ou
         }
         text = (nib_str){text.ptr + from, text.len - from};
     }
-    return !out->failed;
+    return out->failed ? (nib_str){"", 0} : (nib_str){out->ptr, out->len};
 }
 
 static void improve(struct nib_text_unigram_best *best, double score, size_t from, nib_token id) {
@@ -88,9 +85,8 @@ static void find_best(const nib_text_unigram *unigram, nib_str word, struct nib_
     }
 }
 
-/* `first` is where the tokens of the text begin: neighbouring unknown characters are one token, across words too. */
-static bool encode_word(const nib_text_unigram *unigram, nib_text_unigram_work *work, nib_str word, size_t first,
-                        nib_token_list *out) {
+bool nib_text_unigram_word(const nib_text_unigram *unigram, nib_text_unigram_work *work, nib_str word, size_t first,
+                           nib_token_list *out) {
     if (!nib_grow(&work->best, &work->capacity, word.len + 1, sizeof *work->best)) return false;
     const struct nib_text_unigram_best *best = work->best;
     find_best(unigram, word, work->best);
@@ -108,14 +104,5 @@ static bool encode_word(const nib_text_unigram *unigram, nib_text_unigram_work *
         if (!is_repeated && id != NIB_TOKEN_NONE) out->ids[n++] = id;
     }
     out->n = n;
-    return true;
-}
-
-bool nib_text_unigram_encode(const nib_text_unigram *unigram, nib_text_unigram_work *work, nib_str text, nib_token_list *out) {
-    if (!normalize(unigram, text, &work->text)) return false;
-    nib_str left = {work->text.ptr, work->text.len}, word;
-    size_t first = out->n;
-    while (nib_text_cut_next(&unigram->cut, &left, &word))
-        if (!encode_word(unigram, work, word, first, out)) return false;
     return true;
 }

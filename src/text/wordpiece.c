@@ -1,5 +1,5 @@
-/* text/wordpiece.c - WordPiece: cleans and lower-cases text as BERT does, cuts it into words, and takes each word apart by
- * the longest token at every place. */
+/* text/wordpiece.c - WordPiece: cleans and lower-cases text as BERT does, cuts it into words, and takes each word apart
+ * by the longest token at every place. */
 #include "text/wordpiece.h"
 
 #include "base/mem.h"
@@ -29,8 +29,10 @@ void nib_text_wordpiece_free(nib_text_wordpiece *wordpiece) {
 
 /* The blocks of Chinese characters that BERT makes words of their own; 0x2B920 is as the original has it. */
 static bool is_chinese(uint32_t c) {
-    static const uint32_t blocks[][2] = {{0x4E00, 0x9FFF},   {0x3400, 0x4DBF},   {0x20000, 0x2A6DF}, {0x2A700, 0x2B73F},
-                                         {0x2B740, 0x2B81F}, {0x2B920, 0x2CEAF}, {0xF900, 0xFAFF},   {0x2F800, 0x2FA1F}};
+    static const uint32_t blocks[][2] = {
+        {0x4E00, 0x9FFF},   {0x3400, 0x4DBF},   {0x20000, 0x2A6DF}, {0x2A700, 0x2B73F},
+        {0x2B740, 0x2B81F}, {0x2B920, 0x2CEAF}, {0xF900, 0xFAFF},   {0x2F800, 0x2FA1F},
+    };
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
         if (c >= blocks[i][0] && c <= blocks[i][1]) return true;
     return false;
@@ -86,12 +88,13 @@ static bool add_char(const nib_text_wordpiece *wordpiece, uint32_t c, nib_buf *w
     return kind == OWN_WORD ? end_word(wordpiece, word, out) : true;
 }
 
-/* The first character of the canonical decomposition: the letter without its accents. What follows it are marks, which are
- * dropped, or, in Korean, the other letters of a syllable, which llama.cpp drops too. */
+/* The first character of the canonical decomposition: the letter without its accents. What follows it are marks, which
+ * are dropped, or, in Korean, the other letters of a syllable, which llama.cpp drops too. */
 static uint32_t without_accents(uint32_t c) {
     int32_t parts[4];
     int boundary = 0;
-    utf8proc_ssize_t n = utf8proc_decompose_char((utf8proc_int32_t)c, parts, 4, UTF8PROC_STABLE | UTF8PROC_DECOMPOSE, &boundary);
+    utf8proc_option_t options = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE;
+    utf8proc_ssize_t n = utf8proc_decompose_char((utf8proc_int32_t)c, parts, 4, options, &boundary);
     return n > 0 ? (uint32_t)parts[0] : c;
 }
 
