@@ -39,9 +39,11 @@ INL __m256i load(const void *p) {
     return _mm256_load_si256(p);
 }
 
+typedef int32_t any32 __attribute__((may_alias)); /* four codes, two int16 or one int32 */
+
 /* Four bytes in every lane. */
 INL __m256i broadcast4(const void *p) {
-    return _mm256_castps_si256(_mm256_broadcast_ss(p));
+    return _mm256_set1_epi32(*(const any32 *)p);
 }
 
 INL __m256 scales_f16(const uint16_t *d, int half) {

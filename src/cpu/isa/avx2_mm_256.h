@@ -149,13 +149,18 @@ INL void finish(layout l, int half, int nc, int np, const uint8_t *w, const smal
 INL void tile_half(layout l, int half, int nc, const uint8_t *w, const nib_cpu_act *act, uint32_t t0, float *tile) {
     cursor p = cursor_at(act, t0);
     __m256 acc[8];
+    const size_t block = block_bytes(l.kind);
     UNROLL for (int c = 0; c < nc; c++) acc[c] = _mm256_setzero_ps();
     for (size_t n = act->q256.n_pad / 256; n > 0; n--, w += l.unit) {
         small s;
         __m256i isum[8];
         unpack_small(l, w, &s);
         UNROLL for (int c = 0; c < nc; c++) isum[c] = _mm256_setzero_si256();
-        for (int j = 0; j < 8; j++) tile_block(l, half, nc, NIB_ACT_PANEL, w, &s, j, &p, isum);
+        if (half == 0) prefetch(w + l.unit, (int)(l.at / 64));
+        for (int j = 0; j < 8; j++) {
+            if (half == 0) prefetch(w + l.unit + l.at + (size_t)j * block, (int)(block / 64));
+            tile_block(l, half, nc, NIB_ACT_PANEL, w, &s, j, &p, isum);
+        }
         finish(l, half, nc, NIB_ACT_PANEL, w, &s, &p, isum, acc);
         advance(&p, NIB_ACT_PANEL);
     }

@@ -66,12 +66,14 @@ INL void tile_half(layout l, int half, int nc, const uint8_t *w, const nib_cpu_a
     cursor p = cursor_at(act, t0);
     __m256 acc[8];
     UNROLL for (int c = 0; c < nc; c++) acc[c] = _mm256_setzero_ps();
-    for (size_t n = act->q32.n_pad / 64; n > 0; n--, w += l.unit)
+    for (size_t n = act->q32.n_pad / 64; n > 0; n--, w += l.unit) {
+        if (half == 0) prefetch(w + 2048, (int)(l.unit / 64));
         for (int b = 0; b < 2; b++) {
             __m256 d = scales(l, w, b, half), m = l.has_min ? scales(l, w + 64, b, half) : d;
             tile_block(l, half, nc, w + l.at + (size_t)b * block_bytes(l.kind), d, m, &p, acc);
             advance(&p, b, NIB_ACT_PANEL);
         }
+    }
     UNROLL for (int c = 0; c < nc; c++) _mm256_store_ps(tile + 16 * c + 8 * half, acc[c]);
 }
 

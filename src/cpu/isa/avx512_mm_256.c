@@ -189,16 +189,22 @@ INL void finish(layout l, int nc, int np, const uint8_t *w, const small *s, cons
     }
 }
 
+/* nc tokens of a panel. A whole panel is mostly one of many, with the weights in the L2 cache already. */
 INL void tile(layout l, int nc, const uint8_t *w, const nib_cpu_act *act, uint32_t t0, float *out) {
     cursor p = cursor_at(l, act, t0);
     __m512 acc[16];
+    const size_t block = block_bytes(l.kind);
     UNROLL for (int c = 0; c < nc; c++) acc[c] = _mm512_setzero_ps();
     for (size_t n = act->q256.n_pad / 256; n > 0; n--, w += l.unit) {
         small s;
         __m512i isum[16];
         unpack_small(l, w, &s);
         UNROLL for (int c = 0; c < nc; c++) isum[c] = _mm512_setzero_si512();
-        for (int j = 0; j < 8; j++) tile_block(l, nc, NIB_ACT_PANEL, w, &s, j, &p, isum);
+        if (nc < 16) prefetch(w + l.unit, (int)(l.at / 64));
+        for (int j = 0; j < 8; j++) {
+            if (nc < 16) prefetch(w + l.unit + l.at + (size_t)j * block, (int)(block / 64));
+            tile_block(l, nc, NIB_ACT_PANEL, w, &s, j, &p, isum);
+        }
         finish(l, nc, NIB_ACT_PANEL, w, &s, &p, isum, acc);
         advance(l, &p, NIB_ACT_PANEL);
     }

@@ -8,18 +8,21 @@
 
 INL __m256i start(layout l, const cursor *p, int c) {
     if (l.has_min) return _mm256_setzero_si256();
-    const int32_t *s = l.kind == CODES_U4 ? p->start8 : l.kind == CODES_IQ4_U || l.kind == CODES_S8_U ? p->start128 : p->start16;
-    return broadcast4(s + c);
+    bool bytes = l.kind == CODES_IQ4_U || l.kind == CODES_S8_U;
+    return broadcast4((l.kind == CODES_U4 ? p->start8 : bytes ? p->start128 : p->start16) + c);
 }
 
 INL void tile_block(layout l, int half, int nc, const uint8_t *lines, __m256 d, __m256 m, const cursor *p,
                     __m256 *acc) {
-    __m256i v[8];
+    const int step = nc < 4 ? nc : nc % 4 ? 2 : 4; /* tokens side by side: two chains of products */
+    __m256i v[8], t[4];
     unpack(l.kind, lines, half, v);
-    UNROLL for (int c = 0; c < nc; c++) {
-        __m256i sum = start(l, p, c);
-        UNROLL for (int s = 0; s < 8; s++) sum = _mm256_dpbusd_avx_epi32(sum, v[s], broadcast4(p->q + 64 * c + 4 * s));
-        acc[c] = accumulate(l, acc[c], sum, d, m, p, c);
+    UNROLL for (int c = 0; c < nc; c += step) {
+        UNROLL for (int e = 0; e < step; e++) t[e] = start(l, p, c + e);
+        UNROLL for (int s = 0; s < 8; s++)
+            UNROLL for (int e = 0; e < step; e++)
+                t[e] = _mm256_dpbusd_avx_epi32(t[e], v[s], broadcast4(p->q + 64 * (c + e) + 4 * s));
+        UNROLL for (int e = 0; e < step; e++) acc[c + e] = accumulate(l, acc[c + e], t[e], d, m, p, c + e);
     }
 }
 
