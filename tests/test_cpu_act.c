@@ -70,12 +70,16 @@ static void check_block(const float *x, uint32_t n, const int *q, float d) {
     for (uint32_t k = 0; k < n; k++) amax = fmaxf(amax, fabsf(x[k]));
     float want = amax / 127.0f;
     if (want < 0x1p-126f) want = 0;
-    assert_int_equal(nib_f32_bits(d), nib_f32_bits(want));
+    double along = 0, squares = 0;
     for (uint32_t k = 0; k < n; k++) {
         int c = want > 0 ? (int)nearbyintf(x[k] * (1.0f / want)) : 0;
         assert_in_range(c + 127, 0, 254);
         assert_int_equal(q[k], c);
+        along += (double)x[k] * c;
+        squares += (double)c * c;
     }
+    double nearest = want > 0 ? along / squares : 0;
+    if (!(fabs((double)d - nearest) <= 1e-6 * nearest)) fail_msg("scale %g, nearest is %g", (double)d, nearest);
 }
 
 static void check_token(const filled *f, const float *row, uint32_t t) {

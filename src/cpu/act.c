@@ -4,6 +4,8 @@
 #include "base/half.h"
 #include "cpu/kern/mm.h"
 
+#include <math.h>
+
 /* Bytes of token t's share of every array, for each 256 columns. */
 enum {
     Q32_BYTES = 256 + 8 * (4 + 4 + 4 + 4 + 4 + 4),
@@ -65,7 +67,15 @@ void nib_cpu_act_bind(nib_cpu_act *act, void *memory, const float *x, size_t str
     }
 }
 
-/* Codes of n values (at most 256); returns the scale. */
+/* Sum of the lanes by the tree of all sums (cpu/ops.h). */
+static float tree_sum(float lane[32]) {
+    for (int half = 16; half >= 1; half /= 2)
+        for (int j = 0; j < half; j++) lane[j] += lane[j + half];
+    return lane[0];
+}
+
+/* Codes of n values (32 or 256); returns the scale. Codes are x / (amax / 127) rounded; the scale is then the one that
+ * brings them nearest to x (least squares): it costs nothing later and takes about 3 % off the error of log-probabilities. */
 static float quantize_block(const float *x, size_t n, int8_t *code) {
     uint32_t amax = 0; /* magnitudes as bits: a NaN is greater than infinity, that greater than any number */
     for (size_t i = 0; i < n; i++) {
@@ -77,12 +87,14 @@ static float quantize_block(const float *x, size_t n, int8_t *code) {
         memset(code, 0, n);
         return amax >= 0x7f800000 ? nib_f32_from_bits(0x7fc00000) : 0.0f;
     }
-    float id = 1.0f / d;
+    float id = 1.0f / d, along[32] = {0}, squares = 0;
     for (size_t i = 0; i < n; i++) {
         /* Adding 1.5 * 2^23 leaves the rounded integer in the low bits. */
         code[i] = (int8_t)(nib_f32_bits(x[i] * id + 0x1.8p23f) - nib_f32_bits(0x1.8p23f));
+        along[i % 32] = fmaf(x[i] * id, (float)code[i], along[i % 32]);
+        squares += (float)(code[i] * code[i]); /* below 2^24: exact */
     }
-    return d;
+    return d * (tree_sum(along) / squares);
 }
 
 /* Sums of n codes: half[0] of those with k % 4 < 2, half[1] of the others. */

@@ -4,7 +4,8 @@
  * codes stand beside them. The form does not depend on the instruction set.
  *
  * Quantising a block: d = amax / 127 (IEEE division), code = x * (1 / d) rounded to nearest even. The error of the two
- * roundings is below 2^-22 of 127, so that no code exceeds +-127. When d would be subnormal (amax below 1.5e-36, or zero)
+ * roundings is below 2^-22 of 127, so that no code exceeds +-127. The scale that is kept is the one which brings the codes
+ * nearest to x: d times the sum of (x / d) * code over the sum of code^2, sums in 32 lanes. When d would be subnormal (amax below 1.5e-36, or zero)
  * the block counts as zeros with d = 0. When a value is infinite or NaN, d is NaN and the codes are zero: every product
  * with that block is NaN, so a broken activation stays visible in the logits.
  *

@@ -33,12 +33,39 @@ INL float scale_of(uint32_t amax, float *inverse) {
     return d;
 }
 
+/* Sums over a block for its scale: x times code, and code squared, in 32 lanes. */
+typedef struct fit {
+    __m256 along[4], squares[4];
+} fit;
+
+INL fit no_fit(void) {
+    fit f;
+    UNROLL for (int i = 0; i < 4; i++) f.along[i] = f.squares[i] = _mm256_setzero_ps();
+    return f;
+}
+
+INL float tree_sum(const __m256 *x) {
+    __m256 a = _mm256_add_ps(_mm256_add_ps(x[0], x[2]), _mm256_add_ps(x[1], x[3]));
+    __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    b = _mm_add_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
+}
+
+INL float fitted(float d, float inverse, const fit *f) {
+    return inverse == 0.0f ? d : d * (tree_sum(f->along) / tree_sum(f->squares));
+}
+
 /* 32 codes. A broken block may hold infinities, so zeros cannot come from the multiplication. */
-INL __m256i codes_of(const float *x, float inverse) {
+INL __m256i codes_of(const float *x, float inverse, fit *f) {
     if (inverse == 0.0f) return _mm256_setzero_si256();
     __m256i q[4];
-    UNROLL for (int i = 0; i < 4; i++)
-        q[i] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 8 * i), _mm256_set1_ps(inverse)));
+    UNROLL for (int i = 0; i < 4; i++) {
+        __m256 scaled = _mm256_mul_ps(_mm256_loadu_ps(x + 8 * i), _mm256_set1_ps(inverse));
+        q[i] = _mm256_cvtps_epi32(scaled);
+        __m256 code = _mm256_cvtepi32_ps(q[i]);
+        f->along[i] = _mm256_fmadd_ps(scaled, code, f->along[i]);
+        f->squares[i] = _mm256_fmadd_ps(code, code, f->squares[i]);
+    }
     __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
     return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
@@ -61,8 +88,10 @@ static void quantize32(const nib_cpu_act *act, uint32_t t) {
     for (size_t b = 0; b < n32; b++, at += np) {
         float buf[32], inverse;
         const float *x = nib_cpu_act_columns(act, t, 32 * b, 32, buf);
-        a->d[at] = scale_of(max_of_lanes(magnitudes(x)), &inverse);
-        __m256i q = codes_of(x, inverse), h = half_sums16(q);
+        float d = scale_of(max_of_lanes(magnitudes(x)), &inverse);
+        fit f = no_fit();
+        __m256i q = codes_of(x, inverse, &f), h = half_sums16(q);
+        a->d[at] = fitted(d, inverse, &f);
         _mm256_store_si256((__m256i *)(line + b / 2 * np * 64 + b % 2 * 32), q);
         __m128i half = _mm_add_epi16(_mm256_castsi256_si128(h), _mm256_extracti128_si256(h, 1));
         int sum = _mm_cvtsi128_si32(_mm_madd_epi16(half, _mm_set1_epi16(1)));
@@ -118,12 +147,14 @@ static void quantize256(const nib_cpu_act *act, uint32_t t) {
         const float *x = nib_cpu_act_columns(act, t, 256 * b, 256, buf);
         __m256i m = magnitudes(x);
         for (int j = 1; j < 8; j++) m = _mm256_max_epi32(m, magnitudes(x + 32 * j));
-        d[b * np] = scale_of(max_of_lanes(m), &inverse);
+        float largest = scale_of(max_of_lanes(m), &inverse);
+        fit f = no_fit();
         for (size_t j = 0; j < 8; j++) {
-            __m256i q = codes_of(x + 32 * j, inverse);
+            __m256i q = codes_of(x + 32 * j, inverse, &f);
             _mm256_store_si256((__m256i *)(line + (4 * b + j / 2) * np * 64 + j % 2 * 32), q);
             side_block(&s, 8 * b + j, np, q);
         }
+        d[b * np] = fitted(largest, inverse, &f);
     }
 }
 
