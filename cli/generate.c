@@ -14,24 +14,29 @@ typedef struct loop {
     nib_logprob *top; /* n_top of one step */
 } loop;
 
-/* Passes text on, up to a stop string. */
-static void show(loop *l, nib_str piece) {
-    nib_str text = piece;
-    if (l->stop) {
-        l->out->stop = nib_stop_push(l->stop, piece, &text);
-        if (l->out->stop >= 0) l->out->finish_reason = "stop";
-    }
+static void write_text(loop *l, nib_str text) {
     if (text.len && !l->params->write(l->params->user, text)) l->out->finish_reason = "interrupted";
 }
 
-/* What was held back, for want of the rest of a character or as the possible start of a stop string. */
-static void show_rest(loop *l) {
-    if (l->out->stop >= 0) return;
-    show(l, nib_detok_finish(l->detok));
-    if (l->stop && l->out->stop < 0) {
-        nib_str text = nib_stop_finish(l->stop);
-        if (text.len) l->params->write(l->params->user, text);
+/* Passes text on, up to a stop string. */
+static nib_status show(loop *l, nib_str piece, nib_error *err) {
+    nib_str text = piece;
+    int found = l->stop ? nib_stop_push(l->stop, piece, &text) : -1;
+    if (found < -1) return nib_fail_nomem(err, piece.len, "text that may become a stop string");
+    if (found >= 0) {
+        l->out->stop = found;
+        l->out->finish_reason = "stop";
     }
+    write_text(l, text);
+    return NIB_OK;
+}
+
+/* What was held back, for want of the rest of a character or as the possible start of a stop string. */
+static nib_status show_rest(loop *l, nib_error *err) {
+    if (l->out->stop >= 0) return NIB_OK;
+    NIB_TRY(show(l, nib_detok_finish(l->detok), err));
+    if (l->stop) write_text(l, nib_stop_finish(l->stop));
+    return NIB_OK;
 }
 
 static nib_status keep_logprobs(loop *l, const float *logits, nib_token id, nib_error *err) {
@@ -59,7 +64,7 @@ static nib_status sample_one(loop *l, nib_error *err) {
     if (!is_end || l->params->special) {
         nib_str piece;
         NIB_TRY(nib_detok_push(l->detok, id, &piece, err));
-        show(l, piece);
+        NIB_TRY(show(l, piece, err));
     }
     return NIB_OK;
 }
@@ -110,11 +115,12 @@ nib_status nib_cli_generate(nib_cli_session *s, nib_sampler *sampler, const nib_
     NIB_TRY_OUT(nib_detok_new(&l.detok, s->tok, params->special ? NIB_UNPARSE_SPECIAL : 0, true, err));
     if (params->n_stops) NIB_TRY_OUT(nib_stop_new(&l.stop, params->stops, params->n_stops, err));
     status = run(&l, err);
-    show_rest(&l);
     if (status == NIB_E_CANCELLED) {
         out->finish_reason = "interrupted";
         status = NIB_OK;
     }
+    nib_status shown = show_rest(&l, status == NIB_OK ? err : NULL);
+    if (status == NIB_OK) status = shown;
 out:
     nib_free(l.top);
     nib_stop_free(l.stop);

@@ -12,16 +12,6 @@
 #include <string.h>
 
 static const struct {
-    char letter;
-    const char *spelling, *name;
-} samplers[] = {
-#define SAMPLER(letter, spelling, name) {letter, spelling, name},
-#include "samplers.def"
-#undef SAMPLER
-};
-enum { N_SAMPLERS = sizeof samplers / sizeof samplers[0] };
-
-static const struct {
     const char *key;
     size_t offset; /* in nib_cli_options */
     bool is_int;
@@ -35,66 +25,33 @@ static const struct {
 
 /* ---- the chain */
 
-static const char *by_name(nib_str word) {
-    for (size_t i = 0; i < N_SAMPLERS; i++) {
-        const char *s = samplers[i].spelling;
-        size_t n = 0;
-        while (n < word.len && s[n] && (word.ptr[n] == '-' ? '_' : word.ptr[n]) == s[n]) n++;
-        if (n == word.len && !s[n]) return samplers[i].name;
-    }
-    return NULL;
-}
-
-static const char *by_letter(char letter) {
-    for (size_t i = 0; i < N_SAMPLERS; i++)
-        if (letter && samplers[i].letter == letter) return samplers[i].name;
-    return NULL;
-}
-
-/* Appends the chain as nib.h wants it. */
-static nib_status chain_of_names(nib_str names, nib_buf *chain, nib_error *err) {
-    for (size_t i = 0; i < names.len;) {
-        const char *end = memchr(names.ptr + i, ';', names.len - i);
-        nib_str word = {names.ptr + i, end ? (size_t)(end - names.ptr) - i : names.len - i};
-        const char *name = by_name(word);
-        if (!name && word.len) {
-            nib_buf all = {0};
-            for (size_t k = 0; k < N_SAMPLERS && samplers[k].letter; k++) nib_buf_printf(&all, " %s", samplers[k].name);
-            nib_fail(err, NIB_E_ARG, "unknown sampler '%.*s' in the chain; there are:%s", NIB_STR_ARG(word),
-                     nib_buf_cstr(&all));
-            nib_buf_free(&all);
-            return NIB_E_ARG;
-        }
-        if (name) nib_buf_printf(chain, "%s%s", chain->len ? ";" : "", name);
-        i += word.len + 1;
-    }
-    return NIB_OK;
-}
-
-static nib_status chain_of_letters(const char *letters, nib_buf *chain, nib_error *err) {
-    for (const char *c = letters; *c; c++) {
-        const char *name = by_letter(*c);
-        if (!name) return nib_fail(err, NIB_E_ARG, "unknown sampler '%c' in %s; known are edskypmxta", *c, letters);
-        nib_buf_printf(chain, "%s%s", chain->len ? ";" : "", name);
-    }
-    return NIB_OK;
+/* Whether a chain that the file recommends is one. */
+static bool chain_is_valid(const nib_cli_session *s, const char *chain, nib_error *err) {
+    nib_sampler_params params = NIB_SAMPLER_PARAMS_INIT;
+    nib_sampler *sampler;
+    params.chain = chain;
+    nib_status status = nib_sampler_new(&sampler, &params, nib_model_n_vocab(s->model), err);
+    nib_sampler_free(sampler);
+    return status == NIB_OK;
 }
 
 static nib_status make_chain(const nib_cli_session *s, nib_buf *chain, nib_error *err) {
     const nib_cli_options *opt = s->opt;
     const nib_gguf_value *hint = nib_gguf_find(s->file, "general.sampling.sequence");
     bool given = nib_cli_given(opt, offsetof(nib_cli_options, samplers));
-    if (opt->sampler_letters) {
-        if (given) return nib_fail(err, NIB_E_ARG, "--samplers and --sampler-seq say the same: leave one out");
-        return chain_of_letters(opt->sampler_letters, chain, err);
-    }
+    if (given && opt->sampler_letters)
+        return nib_fail(err, NIB_E_ARG, "--samplers and --sampler-seq say the same: leave one out");
+    for (const char *c = opt->sampler_letters; c && *c; c++) nib_buf_printf(chain, "%s%c", chain->len ? ";" : "", *c);
+    if (opt->sampler_letters) return NIB_OK;
     if (!given && hint && hint->type == NIB_GGUF_STRING) {
         nib_error bad;
-        if (chain_of_names(hint->as.str, chain, &bad) == NIB_OK) return NIB_OK;
+        nib_buf_append(chain, hint->as.str.ptr, hint->as.str.len);
+        if (nib_buf_cstr(chain) && chain_is_valid(s, chain->ptr, &bad)) return NIB_OK;
         nib_cli_warning(s->term, "general.sampling.sequence of the file is not used: %s", bad.message);
         chain->len = 0;
     }
-    return chain_of_names((nib_str){opt->samplers, strlen(opt->samplers)}, chain, err);
+    nib_buf_str(chain, opt->samplers);
+    return NIB_OK;
 }
 
 /* ---- values */
@@ -182,7 +139,7 @@ nib_status nib_cli_sampler_new(nib_sampler **out, const nib_cli_session *s, nib_
     apply_hints(s, &params);
     NIB_TRY_OUT(make_chain(s, &chain, err));
     NIB_TRY_OUT(make_breakers(s, &params, &ids, &lengths, err));
-    params.chain = chain.len ? nib_buf_cstr(&chain) : "";
+    params.chain = nib_buf_cstr(&chain);
     if (!make_biases(s, &biases) || !params.chain) {
         status = nib_fail_nomem(err, 0, "the sampler");
         goto out;
