@@ -4,9 +4,12 @@
 #include "base/half.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/sys.h"
 
 #include <math.h>
 #include <string.h>
+
+typedef unsigned long long ull;
 
 #define POS NIB_PAGE_POS
 #define Q8_BLOCK 32
@@ -145,13 +148,17 @@ nib_status nib_cpu_kv_init(nib_cpu_kv *kv, const nib_plan *plan, const nib_cpu_k
                            uint32_t n_pages, nib_error *err) {
     *kv = (nib_cpu_kv){.k_type = k, .v_type = v, .plan = plan, .n_pages = n_pages};
     NIB_TRY(nib_cpu_kv_page_bytes(plan, k, v, &kv->page_bytes, err));
+    /* Address space beyond what there is of memory could be had; the process would be killed when the cache fills. */
+    uint64_t total = nib_sys_total_memory();
+    if (!nib_mem_size(n_pages, kv->page_bytes, &kv->n_bytes) || kv->n_bytes > total)
+        return nib_fail(err, NIB_E_NOMEM,
+                        "a KV cache of %llu tokens needs %llu MiB, this machine has %llu MiB of memory: ask for a smaller context",
+                        (ull)n_pages * POS, (ull)((double)n_pages * (double)kv->page_bytes / 0x1p20), (ull)total >> 20);
     kv->layer_at = nib_alloc(plan->n_kv_layers + 1, sizeof *kv->layer_at);
-    if (!nib_mem_size(n_pages, kv->page_bytes, &kv->n_bytes)) kv->n_bytes = SIZE_MAX;
     kv->memory = nib_pages_new(kv->n_bytes);
     if (!kv->memory || !kv->layer_at) {
         nib_cpu_kv_fini(kv);
-        return nib_fail(err, NIB_E_NOMEM, "out of memory: a KV cache of %u tokens needs %zu MiB; ask for a smaller context",
-                        n_pages * POS, (size_t)n_pages * (kv->page_bytes >> 10) >> 10);
+        return nib_fail_nomem(err, kv->n_bytes, "the KV cache; ask for a smaller context");
     }
     size_t at = 0;
     for (size_t i = 0; i < plan->n_kv_layers; i++) {

@@ -37,6 +37,7 @@ typedef struct nib_cpu_kv {
 /* Bytes that one page takes over all layers; NIB_E_UNSUPPORTED when the type does not fit the head size. */
 nib_status nib_cpu_kv_page_bytes(const nib_plan *plan, const nib_cpu_kv_type *k, const nib_cpu_kv_type *v, size_t *out,
                                  nib_error *err);
+/* NIB_E_NOMEM says how much is needed when the machine has less. */
 nib_status nib_cpu_kv_init(nib_cpu_kv *kv, const nib_plan *plan, const nib_cpu_kv_type *k, const nib_cpu_kv_type *v,
                            uint32_t n_pages, nib_error *err);
 void nib_cpu_kv_fini(nib_cpu_kv *kv);

@@ -98,7 +98,8 @@ static nib_status allocate(nib_cpu *cpu, nib_error *err) {
     layout l = {0};
     lay_out(cpu, &l);
     cpu->n_bytes = l.at;
-    l = (layout){.memory = l.overflow ? NULL : nib_pages_new(l.at), .overflow = l.overflow};
+    bool fits = !l.overflow && l.at <= nib_sys_total_memory(); /* as for the KV cache: cpu/kv.c */
+    l = (layout){.memory = fits ? nib_pages_new(l.at) : NULL};
     if (!l.memory) return nib_fail_nomem(err, cpu->n_bytes, "activations and logits; ask for fewer tokens in a batch");
     cpu->memory = l.memory;
     lay_out(cpu, &l);
