@@ -107,7 +107,7 @@ static void check_token(const filled *f, const float *row, uint32_t t) {
         check_block(x + j, 256, q + j, SIDE(f, b->d, b->n_pad / 256, t, j / 256));
     }
     for (uint32_t j = 0; j < b->n_pad / 8; j++) { /* each block of 8 columns adds to the sums that it closes */
-        int s[4] = {0}, half[2] = {0};             /* of the last 8, 16, 32 columns */
+        int s[4] = {0}, half[2] = {0};            /* of the last 8, 16, 32 columns */
         for (uint32_t w = 0; w < 3; w++)
             for (uint32_t k = 8 * j / (8u << w) * (8u << w); k < 8 * j + 8; k++) s[w] += q[k];
         for (uint32_t k = j / 2 * 16; k < 8 * j + 8; k++) half[k % 4 / 2] += q[k];

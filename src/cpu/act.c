@@ -75,7 +75,8 @@ static float tree_sum(float lane[32]) {
 }
 
 /* Codes of n values (32 or 256); returns the scale. Codes are x / (amax / 127) rounded; the scale is then the one that
- * brings them nearest to x (least squares): it costs nothing later and takes about 3 % off the error of log-probabilities. */
+ * brings them nearest to x (least squares): it costs nothing later and takes about 3 % off the error of
+ * log-probabilities. */
 static float quantize_block(const float *x, size_t n, int8_t *code) {
     uint32_t amax = 0; /* magnitudes as bits: a NaN is greater than infinity, that greater than any number */
     for (size_t i = 0; i < n; i++) {
@@ -127,7 +128,7 @@ static void quantize32(const nib_cpu_act *act, uint32_t t) {
 static void q256_sums(const nib_cpu_act *act, uint32_t t, size_t b, size_t j, const int8_t *q) {
     const nib_cpu_act_q256 *a = &act->q256;
     size_t np = act->np, n256 = a->n_pad / 256;
-#define AT(per, i) (nib_cpu_act_at(act, t, n256 * (per), 1) + (i) * np)
+#define AT(per, i) (nib_cpu_act_at(act, t, n256 * (per), 1) + (i)*np)
     int sum[2]; /* of 16 */
     for (size_t g = 0; g < 2; g++) {
         int half[2];

@@ -3,11 +3,10 @@
  * Floats of n tokens in, panels out: 64 values of one token are one 64-byte line, [k/64][NP][64]; scales and sums of
  * codes stand beside them. The form does not depend on the instruction set.
  *
- * Quantising a block: d = amax / 127 (IEEE division), code = x * (1 / d) rounded to nearest even. The error of the two
- * roundings is below 2^-22 of 127, so that no code exceeds +-127. The scale that is kept is the one which brings the codes
- * nearest to x: d times the sum of (x / d) * code over the sum of code^2, sums in 32 lanes. When d would be subnormal (amax below 1.5e-36, or zero)
- * the block counts as zeros with d = 0. When a value is infinite or NaN, d is NaN and the codes are zero: every product
- * with that block is NaN, so a broken activation stays visible in the logits.
+ * Quantising a block: d = amax / 127 (IEEE division), code = x * (1 / d) rounded to nearest even. The roundings are
+ * worth less than 2^-15 of a code, so that no code exceeds +-127. When d would be subnormal (amax below 1.5e-36, or
+ * zero) the block counts as zeros with d = 0. When a value is infinite or NaN, d is NaN and the codes are zero: every
+ * product with that block is NaN, so that a broken activation stays visible in the logits.
  *
  * Called by cpu/op_quant, split over threads by tokens. */
 #ifndef NIB_CPU_ACT_H
@@ -17,10 +16,10 @@
 
 #include <string.h>
 
-enum { /* what a consumer reads; a buffer may hold several */
-    NIB_ACT_F32 = 1,  /* the floats themselves: F32, F16, BF16 weights */
-    NIB_ACT_Q32 = 2,  /* int8 with a scale per 32: types of 32 weights a block */
-    NIB_ACT_Q256 = 4, /* int8 with a scale per 256: types of 256 weights a block */
+enum {                   /* what a consumer reads; a buffer may hold several */
+       NIB_ACT_F32 = 1,  /* the floats themselves: F32, F16, BF16 weights */
+       NIB_ACT_Q32 = 2,  /* int8 with a scale per 32: types of 32 weights a block */
+       NIB_ACT_Q256 = 4, /* int8 with a scale per 256: types of 256 weights a block */
 };
 
 #define NIB_ACT_PANEL 16 /* tokens of a panel, unless there is only one token in all */
@@ -40,18 +39,18 @@ void nib_cpu_act_quantize(const nib_cpu_isa *isa, const nib_cpu_act *act, uint32
 
 /* ---- for kernels */
 
-/* Side arrays are [panel][columns / step][NP], the step standing behind the name. A *start* array holds -N times sums of
- * codes: a kernel whose weights are stored with an offset of N starts its integer sum from there. *Half* sums come in
- * pairs (int16): codes k with k % 4 < 2, then the others, as the two int16 sums of a 32-bit lane see them. */
+/* Side arrays are [panel][columns / step][NP], the step standing behind the name. A *start* array holds -N times sums
+ * of codes: a kernel whose weights are stored with an offset of N starts its integer sum from there. *Half* sums come
+ * in pairs (int16): codes k with k % 4 < 2, then the others, as the two int16 sums of a 32-bit lane see them. */
 typedef struct nib_cpu_act_q32 {
-    int8_t *q;        /* 64: [n_pad / 64][NP][64] codes */
-    float *d;         /* 32: scales */
-    float *sum;       /* 32: sums, exact */
-    int32_t *start8;  /* 32 */
-    int32_t *start16; /* 32 */
+    int8_t *q;         /* 64: [n_pad / 64][NP][64] codes */
+    float *d;          /* 32: scales */
+    float *sum;        /* 32: sums, exact */
+    int32_t *start8;   /* 32 */
+    int32_t *start16;  /* 32 */
     int32_t *start128; /* 32 */
-    int16_t *half16;  /* 32: pairs, start values of 16 */
-    uint32_t n_pad;   /* n_cols rounded up to 64 */
+    int16_t *half16;   /* 32: pairs, start values of 16 */
+    uint32_t n_pad;    /* n_cols rounded up to 64 */
 } nib_cpu_act_q32;
 
 typedef struct nib_cpu_act_q256 {

@@ -24,8 +24,8 @@ nib_status nib_cpu_matrix_init(nib_cpu_matrix *m, const nib_quant_type *type, ui
     uint64_t group_bytes = n_units * m->form->unit_bytes;
     m->n_groups = n_rows / NIB_GROUP_ROWS + (n_rows % NIB_GROUP_ROWS != 0);
     if (group_bytes > PTRDIFF_MAX / m->n_groups)
-        return nib_fail(err, NIB_E_LIMIT, "a %s matrix of %u rows and %u columns does not fit memory", type->name, n_rows,
-                        n_cols);
+        return nib_fail(err, NIB_E_LIMIT, "a %s matrix of %u rows and %u columns does not fit memory", type->name,
+                        n_rows, n_cols);
     m->group_bytes = (size_t)group_bytes;
     m->act_form = m->form->act_form;
     return NIB_OK;

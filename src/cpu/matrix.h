@@ -16,10 +16,10 @@ typedef struct nib_cpu_matrix {
     const nib_quant_type *type;
     const nib_cpu_pack_form *form;
     uint32_t n_rows, n_cols;
-    uint32_t n_groups;    /* n_rows / 16, rounded up */
-    size_t group_bytes;   /* a multiple of 64 */
-    unsigned act_form;    /* the one NIB_ACT_ form that the product reads */
-    uint8_t *data;        /* n_groups * group_bytes, 64-byte aligned; owned by the caller */
+    uint32_t n_groups;  /* n_rows / 16, rounded up */
+    size_t group_bytes; /* a multiple of 64 */
+    unsigned act_form;  /* the one NIB_ACT_ form that the product reads */
+    uint8_t *data;      /* n_groups * group_bytes, 64-byte aligned; owned by the caller */
 } nib_cpu_matrix;
 
 /* Fills everything but data; nib_cpu_matrix_bytes is what to allocate. n_cols must be a multiple of the block size. */

@@ -91,17 +91,17 @@ typedef struct nib_cpu_pack_iq4_xs {
 /* ---- how a type is computed with */
 
 typedef enum nib_cpu_pack_class { /* value of a weight; docs/ARCHITECTURE.md has the arithmetic of the product */
-    NIB_PACK_FLOAT,               /* itself */
-    NIB_PACK_32,                  /* d * q, a scale per 32 */
-    NIB_PACK_32_MIN,              /* d * q + m */
-    NIB_PACK_256,                 /* d * scale * q, an integer scale per 16 or 32, d per 256 */
-    NIB_PACK_256_MIN,             /* d * scale * q - m * min */
+                                  NIB_PACK_FLOAT,   /* itself */
+                                  NIB_PACK_32,      /* d * q, a scale per 32 */
+                                  NIB_PACK_32_MIN,  /* d * q + m */
+                                  NIB_PACK_256,     /* d * scale * q, an integer scale per 16 or 32, d per 256 */
+                                  NIB_PACK_256_MIN, /* d * scale * q - m * min */
 } nib_cpu_pack_class;
 
 /* One row's share of a unit, unpacked: what the scalar kernels and nib_cpu_matrix_row work with. */
 typedef struct nib_cpu_pack_row {
-    float d[2], m[2];        /* per 32 columns, or [0] for all 256 */
-    int8_t code[256];        /* q, offset subtracted */
+    float d[2], m[2];          /* per 32 columns, or [0] for all 256 */
+    int8_t code[256];          /* q, offset subtracted */
     int8_t scale[16], min[16]; /* per 16 columns (256-weight classes) */
 } nib_cpu_pack_row;
 

@@ -1,8 +1,8 @@
 /* cpu/isa/avx2_mm.h - private to the 256-bit matrix kernels: lines of packed codes to registers, small dot products.
  *
- * A half (0 or 1) of a line is one register: 8 rows of 4 columns, a row in each 32-bit lane. Templates are always-inline
- * functions whose constant arguments the compiler folds; loops over register arrays are unrolled whole, or the arrays
- * would live in memory. */
+ * A half (0 or 1) of a line is one register: 8 rows of 4 columns, a row in each 32-bit lane. Templates are
+ * always-inline functions whose constant arguments the compiler folds; loops over register arrays are unrolled whole,
+ * or the arrays would live in memory. */
 #ifndef NIB_CPU_ISA_AVX2_MM_H
 #define NIB_CPU_ISA_AVX2_MM_H
 
@@ -23,14 +23,14 @@
 
 /* Codes of a block of 32 columns as bytes, and how they stand in its lines (cpu/pack.h). */
 typedef enum codes {
-    CODES_U2,  /* 0 … 3: 2 lines */
-    CODES_U3,  /* 0 … 7: 2 lines, 1 line of upper bits */
-    CODES_U4,  /* 0 … 15: 4 lines */
-    CODES_U5,  /* 0 … 31: 4 lines, 1 line of upper bits */
-    CODES_U6,  /* 0 … 63: 4 lines, 2 lines of upper bits */
-    CODES_FP4, /* 4 … 28: the doubled values of E2M1 plus 16; 4 lines */
-    CODES_IQ4, /* signed values of the IQ4 table; 4 lines */
-    CODES_S8,  /* signed bytes; 8 lines */
+    CODES_U2,    /* 0 … 3: 2 lines */
+    CODES_U3,    /* 0 … 7: 2 lines, 1 line of upper bits */
+    CODES_U4,    /* 0 … 15: 4 lines */
+    CODES_U5,    /* 0 … 31: 4 lines, 1 line of upper bits */
+    CODES_U6,    /* 0 … 63: 4 lines, 2 lines of upper bits */
+    CODES_FP4,   /* 4 … 28: the doubled values of E2M1 plus 16; 4 lines */
+    CODES_IQ4,   /* signed values of the IQ4 table; 4 lines */
+    CODES_S8,    /* signed bytes; 8 lines */
     CODES_IQ4_U, /* the same plus 128, as unsigned bytes */
     CODES_S8_U,
 } codes;
@@ -103,13 +103,14 @@ INL void unpack(codes kind, const uint8_t *b, int half, __m256i v[8]) {
         __m256i h = load(b + 256);
         UNROLL for (int s = 0; s < 8; s++) v[s] = _mm256_or_si256(v[s], shift_and(h, 4 - s, 16));
     }
-    if (kind == CODES_U6)
-        UNROLL for (int s = 0; s < 8; s++)
-            v[s] = _mm256_or_si256(v[s], shift_and(load(b + 256 + s / 4 * 64), 4 - s % 4 * 2, 48));
+    if (kind == CODES_U6) {
+        __m256i h[2] = {load(b + 256), load(b + 320)};
+        UNROLL for (int s = 0; s < 8; s++) v[s] = _mm256_or_si256(v[s], shift_and(h[s / 4], 4 - s % 4 * 2, 48));
+    }
     if (kind == CODES_FP4 || kind == CODES_IQ4 || kind == CODES_IQ4_U) {
-        __m256i table = _mm256_broadcastsi128_si256(
-            kind == CODES_FP4 ? _mm_setr_epi8(16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4)
-                              : _mm_setr_epi8(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113));
+        const __m128i fp4 = _mm_setr_epi8(16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4);
+        const __m128i iq4 = _mm_setr_epi8(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113);
+        __m256i table = _mm256_broadcastsi128_si256(kind == CODES_FP4 ? fp4 : iq4);
         if (kind == CODES_IQ4_U) table = _mm256_xor_si256(table, _mm256_set1_epi8(-128));
         UNROLL for (int s = 0; s < 8; s++) v[s] = _mm256_shuffle_epi8(table, v[s]);
     }
@@ -117,19 +118,21 @@ INL void unpack(codes kind, const uint8_t *b, int half, __m256i v[8]) {
 
 /* Bytes from one block of lines to the next. */
 INL size_t block_bytes(codes kind) {
-    return kind == CODES_U2   ? 128
-           : kind == CODES_U3 ? 192
-           : kind == CODES_U5 ? 320
-           : kind == CODES_U6 ? 384
-           : kind == CODES_S8 || kind == CODES_S8_U ? 512
-                              : 256;
+    static const uint16_t lines[] = {
+        [CODES_U2] = 2,  [CODES_U3] = 3,  [CODES_U4] = 4, [CODES_U5] = 5,    [CODES_U6] = 6,
+        [CODES_FP4] = 4, [CODES_IQ4] = 4, [CODES_S8] = 8, [CODES_IQ4_U] = 4, [CODES_S8_U] = 8};
+    return 64u * lines[kind];
 }
 
-/* 16 columns, unsigned codes times activations: two int16 sums in each lane (they wrap; see the bounds of the users). */
+/* 4 columns, unsigned codes times activations: two int16 sums in each lane. */
+INL __m256i dot4(__m256i v, const int8_t *a) {
+    return _mm256_maddubs_epi16(v, broadcast4(a));
+}
+
+/* 16 columns. Sums may wrap: see the bounds of the users. */
 INL __m256i dot16(const __m256i v[4], const int8_t *a) {
-    __m256i x = _mm256_add_epi16(_mm256_maddubs_epi16(v[0], broadcast4(a)), _mm256_maddubs_epi16(v[1], broadcast4(a + 4)));
-    __m256i y =
-        _mm256_add_epi16(_mm256_maddubs_epi16(v[2], broadcast4(a + 8)), _mm256_maddubs_epi16(v[3], broadcast4(a + 12)));
+    __m256i x = _mm256_add_epi16(dot4(v[0], a), dot4(v[1], a + 4));
+    __m256i y = _mm256_add_epi16(dot4(v[2], a + 8), dot4(v[3], a + 12));
     KEEP(x);
     KEEP(y);
     return _mm256_add_epi16(x, y);
@@ -146,8 +149,10 @@ INL __m256i dot32(const __m256i v[8], const int8_t *a) {
 /* 16 columns of signed codes v with magnitudes m, each pair of products times a pair of int16: int32 sums. */
 INL __m256i dot16_signed(const __m256i m[4], const __m256i v[4], const int8_t *a, __m256i scale) {
     __m256i t[4];
-    UNROLL for (int s = 0; s < 4; s++)
-        t[s] = _mm256_madd_epi16(_mm256_maddubs_epi16(m[s], _mm256_sign_epi8(broadcast4(a + 4 * s), v[s])), scale);
+    UNROLL for (int s = 0; s < 4; s++) {
+        __m256i x = _mm256_sign_epi8(broadcast4(a + 4 * s), v[s]);
+        t[s] = _mm256_madd_epi16(_mm256_maddubs_epi16(m[s], x), scale);
+    }
     return _mm256_add_epi32(_mm256_add_epi32(t[0], t[1]), _mm256_add_epi32(t[2], t[3]));
 }
 
@@ -159,7 +164,8 @@ INL void prefetch(const void *p, int n) {
 /* A kernel is tiles for 2, 4, 6 and 8 tokens of a panel, and one for a single token. tile_half and decode are those of
  * the unit that uses the macro; the layout is the list of its fields. */
 #define TILE_256(TYPE, NC, ...)                                                                                        \
-    __attribute__((noinline)) static void TYPE##_##NC(const void *w, const nib_cpu_act *act, uint32_t t0, float *tile) { \
+    __attribute__((noinline)) static void TYPE##_##NC(const void *w, const nib_cpu_act *act, uint32_t t0,              \
+                                                      float *tile) {                                                   \
         tile_half((layout){__VA_ARGS__}, 0, NC, w, act, t0, tile);                                                     \
         tile_half((layout){__VA_ARGS__}, 1, NC, w, act, t0, tile);                                                     \
     }
@@ -169,11 +175,16 @@ INL void prefetch(const void *p, int n) {
     TILE_256(TYPE, 6, __VA_ARGS__)                                                                                     \
     TILE_256(TYPE, 8, __VA_ARGS__)                                                                                     \
     static void TYPE(const void *w, const nib_cpu_act *act, uint32_t t0, uint32_t n, float *tile) {                    \
-        if (act->np == 1) decode((layout){__VA_ARGS__}, w, act, tile);                                                 \
-        else if (n <= 2) TYPE##_2(w, act, t0, tile);                                                                   \
-        else if (n <= 4) TYPE##_4(w, act, t0, tile);                                                                   \
-        else if (n <= 6) TYPE##_6(w, act, t0, tile);                                                                   \
-        else TYPE##_8(w, act, t0, tile);                                                                               \
+        if (act->np == 1)                                                                                              \
+            decode((layout){__VA_ARGS__}, w, act, tile);                                                               \
+        else if (n <= 2)                                                                                               \
+            TYPE##_2(w, act, t0, tile);                                                                                \
+        else if (n <= 4)                                                                                               \
+            TYPE##_4(w, act, t0, tile);                                                                                \
+        else if (n <= 6)                                                                                               \
+            TYPE##_6(w, act, t0, tile);                                                                                \
+        else                                                                                                           \
+            TYPE##_8(w, act, t0, tile);                                                                                \
     }                                                                                                                  \
     const nib_cpu_mm_kernel nib_cpu_mm_##LEVEL##_##TYPE = {8, TYPE};
 

@@ -1,8 +1,8 @@
 /* cpu/isa/avx2_mm_256.c - AVX2 kernels of the types with super-blocks of 256 weights.
  *
  * Products are added in int16 and the widening multiplication applies the integer scale, so that a super-block is one
- * int32 sum. Bounds of a sum: Q2_K 8 * 3 * 127, Q3_K 8 * 7 * 127 = 7112, Q4_K 16 * 15 * 127 = 30480, Q5_K 8 * 31 * 127 =
- * 31496; Q6_K starts from -32 * sum, and then 8 * 32 * 127 = 32512 fits. IQ4_XS is signed: |q| times sign(q) * a. */
+ * int32 sum. Bounds of a sum: Q2_K 8 * 3 * 127, Q3_K 8 * 7 * 127 = 7112, Q4_K 16 * 15 * 127 = 30480, Q5_K 8 * 31 * 127
+ * = 31496; Q6_K starts from -32 * sum, and then 8 * 32 * 127 = 32512 fits. IQ4_XS is signed: |q| times sign(q) * a. */
 #include "cpu/isa/avx2_mm_256.h"
 
 #if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
@@ -20,8 +20,9 @@ INL void tile_block_signed(int nc, const __m256i v[8], const int8_t *a, __m256i 
     UNROLL for (int g = 0; g < 2; g++) {
         __m256i m[4];
         UNROLL for (int e = 0; e < 4; e++) m[e] = _mm256_abs_epi8(v[4 * g + e]);
-        UNROLL for (int c = 0; c < nc; c++)
+        UNROLL for (int c = 0; c < nc; c++) {
             isum[c] = _mm256_add_epi32(isum[c], dot16_signed(m, v + 4 * g, a + 64 * c + 16 * g, scale));
+        }
     }
 }
 

@@ -31,12 +31,13 @@ typedef struct small {
 
 INL void unpack_small(layout l, const uint8_t *w, small *s) {
     const uint8_t *p = w + l.sc;
-    if (l.scales == SCALES_4)
+    if (l.scales == SCALES_4) {
         UNROLL for (int i = 0; i < 8; i++) {
             __m256i x = load(p + 32 * i);
             _mm256_storeu_si256((__m256i *)s->scale[2 * i], shift_and(x, 0, 15));
             _mm256_storeu_si256((__m256i *)s->min[2 * i], shift_and(x, -4, 15));
         }
+    }
     if (l.scales == SCALES_6) /* rows of bytes 0-3, 4-7, 8-11 of the packed scales: cpu/pack.h */
         UNROLL for (int i = 0; i < 2; i++) {
             __m256i a = load(p + 32 * i), b = load(p + 64 + 32 * i), c = load(p + 128 + 32 * i);
@@ -64,11 +65,16 @@ typedef struct cursor {
 
 INL cursor cursor_at(const nib_cpu_act *act, uint32_t t) {
     const nib_cpu_act_q256 *a = &act->q256;
-    size_t n = a->n_pad / 256;
-    return (cursor){a->q + nib_cpu_act_at(act, t, 4 * n, 64),        a->d + nib_cpu_act_at(act, t, n, 1),
-                    a->sum16 + nib_cpu_act_at(act, t, 8 * n, 2),     a->sum32 + nib_cpu_act_at(act, t, 4 * n, 2),
-                    a->half32 + nib_cpu_act_at(act, t, 16 * n, 2),   a->start8 + nib_cpu_act_at(act, t, 8 * n, 1),
-                    a->start16 + nib_cpu_act_at(act, t, 16 * n, 1), a->start32 + nib_cpu_act_at(act, t, 32 * n, 1)};
+    size_t n = a->n_pad / 256, at16 = nib_cpu_act_at(act, t, 16 * n, 1);
+    size_t at8 = nib_cpu_act_at(act, t, 8 * n, 1), at4 = nib_cpu_act_at(act, t, 4 * n, 1);
+    return (cursor){.q = a->q + 64 * at4,
+                    .d = a->d + nib_cpu_act_at(act, t, n, 1),
+                    .sum16 = a->sum16 + 2 * at8,
+                    .sum32 = a->sum32 + 2 * at4,
+                    .half32 = a->half32 + 2 * at16,
+                    .start8 = a->start8 + at8,
+                    .start16 = a->start16 + at16,
+                    .start32 = a->start32 + nib_cpu_act_at(act, t, 32 * n, 1)};
 }
 
 /* On to the next super-block of NP tokens. */
@@ -103,9 +109,10 @@ INL int n_pairs(layout l) {
 /* Scales (or minima) of neighbouring groups of columns as pairs. */
 INL void make_pairs(layout l, const uint8_t *w, const small *s, int half, bool minima, __m256i pairs[8]) {
     const int n = n_pairs(l);
-    UNROLL for (int i = 0; i < n; i++)
+    UNROLL for (int i = 0; i < n; i++) {
         pairs[i] = minima ? pair(bytes_u8(s->min[2 * i], half), bytes_u8(s->min[2 * i + 1], half))
                           : pair(scale_at(l, w, s, 2 * i, half), scale_at(l, w, s, 2 * i + 1, half));
+    }
 }
 
 /* The pairs times the sums of activations of token c. */
@@ -171,14 +178,14 @@ INL void tile_half(layout l, int half, int nc, const uint8_t *w, const nib_cpu_a
 INL void decode(layout l, const uint8_t *w, const nib_cpu_act *act, float *tile) {
     cursor p = cursor_at(act, 0);
     __m256 acc[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
-    const size_t block = block_bytes(l.kind);
+    const size_t block = block_bytes(l.kind), ahead = l.unit < 2048 ? 2 * l.unit : l.unit;
     for (size_t n = act->q256.n_pad / 256; n > 0; n--, w += l.unit) {
         small s;
         unpack_small(l, w, &s);
-        prefetch(w + l.unit, (int)(l.at / 64));
+        prefetch(w + ahead, (int)(l.at / 64));
         __m256i isum[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
         for (int j = 0; j < 8; j++) {
-            prefetch(w + l.unit + l.at + (size_t)j * block, (int)(block / 64));
+            prefetch(w + ahead + l.at + (size_t)j * block, (int)(block / 64));
             UNROLL for (int half = 0; half < 2; half++) tile_block(l, half, 1, 1, w, &s, j, &p, &isum[half]);
         }
         UNROLL for (int half = 0; half < 2; half++) finish(l, half, 1, 1, w, &s, &p, &isum[half], &acc[half]);

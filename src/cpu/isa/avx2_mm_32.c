@@ -1,9 +1,9 @@
 /* cpu/isa/avx2_mm_32.c - AVX2 kernels of the types with a scale per 32 weights.
  *
- * Unsigned codes: maddubs products are added in int16, 16 columns a sum, and then widened once. Bounds: Q4 16 * 15 * 127 =
- * 30480 fits; Q5_0 and MXFP4 start from -16 * sum, and then 16 * 16 * 127 = 32512 fits, whatever wraps on the way; Q5_1
- * is widened every 8 columns a sum (8 * 31 * 127 = 31496). Signed codes (Q8_0, IQ4_NL) take |q| times sign(q) * a; a pair
- * of products is at most 2 * 128 * 127 = 32512. */
+ * Unsigned codes: maddubs products are added in int16, 16 columns a sum, and then widened once. Bounds: Q4 16 * 15 *
+ * 127 = 30480 fits; Q5_0 and MXFP4 start from -16 * sum, and then 16 * 16 * 127 = 32512 fits, whatever wraps on the
+ * way; Q5_1 is widened every 8 columns a sum (8 * 31 * 127 = 31496). Signed codes (Q8_0, IQ4_NL) take |q| times sign(q)
+ * * a; a pair of products is at most 2 * 128 * 127 = 32512. */
 #include "cpu/isa/avx2_mm_32.h"
 
 #if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
@@ -30,8 +30,10 @@ INL void tile_block_signed(layout l, int half, int nc, const uint8_t *lines, __m
         UNROLL for (int s = 0; s < 4; s++) m[s] = _mm256_abs_epi8(v[4 * g + s]);
         UNROLL for (int c = 0; c < nc; c++) {
             __m256i t = dot16_signed(m, v + 4 * g, p->q + 64 * c + 16 * g, one);
-            if (g == 0) first[c] = t;
-            else acc[c] = accumulate(l, acc[c], _mm256_add_epi32(first[c], t), d, d, p, c);
+            if (g == 0)
+                first[c] = t;
+            else
+                acc[c] = accumulate(l, acc[c], _mm256_add_epi32(first[c], t), d, d, p, c);
         }
     }
 }

@@ -22,19 +22,18 @@ typedef struct cursor {
 } cursor;
 
 /* Adds a block to nc accumulators. lines: its codes; d, m: its scales and minima; p->q: its first activation. */
-INL void tile_block(layout l, int half, int nc, const uint8_t *lines, __m256 d, __m256 m, const cursor *p,
-                    __m256 *acc);
+INL void tile_block(layout l, int half, int nc, const uint8_t *lines, __m256 d, __m256 m, const cursor *p, __m256 *acc);
 
 INL cursor cursor_at(const nib_cpu_act *act, uint32_t t) {
     const nib_cpu_act_q32 *a = &act->q32;
     size_t n32 = a->n_pad / 32, i = nib_cpu_act_at(act, t, n32, 1);
-    return (cursor){a->q + nib_cpu_act_at(act, t, n32 / 2, 64),
-                    a->d + i,
-                    a->sum + i,
-                    a->start8 + i,
-                    a->start16 + i,
-                    a->start128 + i,
-                    a->half16 + 2 * i};
+    return (cursor){.q = a->q + nib_cpu_act_at(act, t, n32 / 2, 64),
+                    .d = a->d + i,
+                    .sum = a->sum + i,
+                    .start8 = a->start8 + i,
+                    .start16 = a->start16 + i,
+                    .start128 = a->start128 + i,
+                    .half16 = a->half16 + 2 * i};
 }
 
 /* On to block b + 1 of a unit, for NP tokens. */

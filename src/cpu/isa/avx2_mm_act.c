@@ -11,8 +11,9 @@
 INL __m256i magnitudes(const float *x) {
     const __m256i mask = _mm256_set1_epi32(0x7fffffff);
     __m256i m = _mm256_setzero_si256();
-    UNROLL for (int i = 0; i < 4; i++)
+    UNROLL for (int i = 0; i < 4; i++) {
         m = _mm256_max_epi32(m, _mm256_and_si256(_mm256_loadu_si256((const __m256i *)(x + 8 * i)), mask));
+    }
     return m;
 }
 
@@ -139,8 +140,8 @@ static void quantize256(const nib_cpu_act *act, uint32_t t) {
     size_t np = act->np, n256 = a->n_pad / 256;
     int8_t *line = a->q + nib_cpu_act_at(act, t, 4 * n256, 64);
     float *d = a->d + nib_cpu_act_at(act, t, n256, 1);
-    side s = {a->sum16 + nib_cpu_act_at(act, t, 8 * n256, 2),   a->sum32 + nib_cpu_act_at(act, t, 4 * n256, 2),
-              a->half32 + nib_cpu_act_at(act, t, 16 * n256, 2), a->start8 + nib_cpu_act_at(act, t, 8 * n256, 1),
+    side s = {a->sum16 + nib_cpu_act_at(act, t, 8 * n256, 2),    a->sum32 + nib_cpu_act_at(act, t, 4 * n256, 2),
+              a->half32 + nib_cpu_act_at(act, t, 16 * n256, 2),  a->start8 + nib_cpu_act_at(act, t, 8 * n256, 1),
               a->start16 + nib_cpu_act_at(act, t, 16 * n256, 1), a->start32 + nib_cpu_act_at(act, t, 32 * n256, 1)};
     for (size_t b = 0; b < n256; b++) {
         float buf[256], inverse;

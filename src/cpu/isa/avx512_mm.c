@@ -41,7 +41,9 @@ INL void float_tile(float_form form, int nc, const uint8_t *w, const nib_cpu_act
 }
 
 #define FLOAT_TILE(FORM, NC)                                                                                           \
-    case NC: float_tile(FORM, NC, w, act, t0, out); break;
+    case NC:                                                                                                           \
+        float_tile(FORM, NC, w, act, t0, out);                                                                         \
+        break;
 #define FLOAT_KERNEL(TYPE, FORM)                                                                                       \
     static void TYPE(const void *w, const nib_cpu_act *act, uint32_t t0, uint32_t n, float *out) {                     \
         switch (n) {                                                                                                   \

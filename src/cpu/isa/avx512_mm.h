@@ -91,28 +91,23 @@ INL void unpack(codes kind, const uint8_t *b, __m512i v[8]) {
             v[s + 4] = shift_and(x, -4, 15);
         }
     }
-    if (kind == CODES_U3)
-        UNROLL for (int s = 0; s < 8; s++) v[s] = or_bits(v[s], load(b + 128), 2 - s, 4);
-    if (kind == CODES_U5)
-        UNROLL for (int s = 0; s < 8; s++) v[s] = or_bits(v[s], load(b + 256), 4 - s, 16);
+    if (kind == CODES_U3) UNROLL for (int s = 0; s < 8; s++) v[s] = or_bits(v[s], load(b + 128), 2 - s, 4);
+    if (kind == CODES_U5) UNROLL for (int s = 0; s < 8; s++) v[s] = or_bits(v[s], load(b + 256), 4 - s, 16);
     if (kind == CODES_U6)
         UNROLL for (int s = 0; s < 8; s++) v[s] = or_bits(v[s], load(b + 256 + s / 4 * 64), 4 - s % 4 * 2, 48);
     if (kind == CODES_FP4 || kind == CODES_IQ4) {
-        const __m512i table = _mm512_broadcast_i32x4(
-            kind == CODES_FP4 ? _mm_setr_epi8(16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4)
-                              : _mm_setr_epi8(1, 24, 45, 63, 79, 93, 106, 118, -127, -115, -103, -90, -75, -59, -39, -15));
+        const __m128i fp4 = _mm_setr_epi8(16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4);
+        const __m128i iq4 = _mm_setr_epi8(1, 24, 45, 63, 79, 93, 106, 118, -127, -115, -103, -90, -75, -59, -39, -15);
+        const __m512i table = _mm512_broadcast_i32x4(kind == CODES_FP4 ? fp4 : iq4);
         UNROLL for (int s = 0; s < 8; s++) v[s] = _mm512_shuffle_epi8(table, v[s]);
     }
 }
 
 /* Bytes from one block of lines to the next. */
 INL size_t block_bytes(codes kind) {
-    return kind == CODES_U2   ? 128
-           : kind == CODES_U3 ? 192
-           : kind == CODES_U5 ? 320
-           : kind == CODES_U6 ? 384
-           : kind == CODES_S8 ? 512
-                              : 256;
+    static const uint16_t lines[] = {[CODES_U2] = 2, [CODES_U3] = 3,  [CODES_U4] = 4,  [CODES_U5] = 5,
+                                     [CODES_U6] = 6, [CODES_FP4] = 4, [CODES_IQ4] = 4, [CODES_S8] = 8};
+    return 64u * lines[kind];
 }
 
 /* acc + unsigned v times the signed bytes at a, the same four for every row. The broadcast is part of the instruction:
@@ -142,7 +137,8 @@ INL void prefetch(const void *p, int n) {
 /* A kernel is tiles for 2, 4, 8, 12 and 16 tokens of a panel, and one for a single token. tile and decode are those of
  * the unit that uses the macro; the layout is the list of its fields. */
 #define TILE_512(TYPE, NC, ...)                                                                                        \
-    __attribute__((noinline)) static void TYPE##_##NC(const void *w, const nib_cpu_act *act, uint32_t t0, float *out) { \
+    __attribute__((noinline)) static void TYPE##_##NC(const void *w, const nib_cpu_act *act, uint32_t t0,              \
+                                                      float *out) {                                                    \
         tile((layout){__VA_ARGS__}, NC, w, act, t0, out);                                                              \
     }
 #define KERNEL_512(TYPE, ...)                                                                                          \
@@ -152,12 +148,18 @@ INL void prefetch(const void *p, int n) {
     TILE_512(TYPE, 12, __VA_ARGS__)                                                                                    \
     TILE_512(TYPE, 16, __VA_ARGS__)                                                                                    \
     static void TYPE(const void *w, const nib_cpu_act *act, uint32_t t0, uint32_t n, float *out) {                     \
-        if (act->np == 1) decode((layout){__VA_ARGS__}, w, act, out);                                                  \
-        else if (n <= 2) TYPE##_2(w, act, t0, out);                                                                    \
-        else if (n <= 4) TYPE##_4(w, act, t0, out);                                                                    \
-        else if (n <= 8) TYPE##_8(w, act, t0, out);                                                                    \
-        else if (n <= 12) TYPE##_12(w, act, t0, out);                                                                  \
-        else TYPE##_16(w, act, t0, out);                                                                               \
+        if (act->np == 1)                                                                                              \
+            decode((layout){__VA_ARGS__}, w, act, out);                                                                \
+        else if (n <= 2)                                                                                               \
+            TYPE##_2(w, act, t0, out);                                                                                 \
+        else if (n <= 4)                                                                                               \
+            TYPE##_4(w, act, t0, out);                                                                                 \
+        else if (n <= 8)                                                                                               \
+            TYPE##_8(w, act, t0, out);                                                                                 \
+        else if (n <= 12)                                                                                              \
+            TYPE##_12(w, act, t0, out);                                                                                \
+        else                                                                                                           \
+            TYPE##_16(w, act, t0, out);                                                                                \
     }                                                                                                                  \
     const nib_cpu_mm_kernel nib_cpu_mm_avx512_##TYPE = {16, TYPE};
 

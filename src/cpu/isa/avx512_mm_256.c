@@ -41,12 +41,13 @@ typedef struct small {
 
 INL void unpack_small(layout l, const uint8_t *w, small *s) {
     const uint8_t *p = w + l.sc;
-    if (l.scales == SCALES_4)
+    if (l.scales == SCALES_4) {
         UNROLL for (int i = 0; i < 4; i++) {
             __m512i x = load(p + 64 * i);
             _mm512_store_si512(s->scale[4 * i], shift_and(x, 0, 15));
             _mm512_store_si512(s->min[4 * i], shift_and(x, -4, 15));
         }
+    }
     if (l.scales == SCALES_6) { /* lines of bytes 0-3, 4-7, 8-11 of the packed scales: cpu/pack.h */
         __m512i a = load(p), b = load(p + 64), c = load(p + 128);
         _mm512_store_si512(s->scale[0], shift_and(a, 0, 63));
@@ -71,13 +72,13 @@ typedef struct cursor {
 
 INL cursor cursor_at(layout l, const nib_cpu_act *act, uint32_t t) {
     const nib_cpu_act_q256 *a = &act->q256;
-    size_t n = a->n_pad / 256;
-    return (cursor){a->q + nib_cpu_act_at(act, t, 4 * n, 64),
-                    a->d + nib_cpu_act_at(act, t, n, 1),
-                    is_per_32(l) ? a->sum32 + nib_cpu_act_at(act, t, 4 * n, 2) : a->sum16 + nib_cpu_act_at(act, t, 8 * n, 2),
-                    a->start8 + nib_cpu_act_at(act, t, 8 * n, 1),
-                    a->start16 + nib_cpu_act_at(act, t, 16 * n, 1),
-                    a->start32 + nib_cpu_act_at(act, t, 32 * n, 1)};
+    size_t n = a->n_pad / 256, at8 = nib_cpu_act_at(act, t, 8 * n, 1), at4 = nib_cpu_act_at(act, t, 4 * n, 1);
+    return (cursor){.q = a->q + 64 * at4,
+                    .d = a->d + nib_cpu_act_at(act, t, n, 1),
+                    .sums = is_per_32(l) ? a->sum32 + 2 * at4 : a->sum16 + 2 * at8,
+                    .start8 = a->start8 + at8,
+                    .start16 = a->start16 + nib_cpu_act_at(act, t, 16 * n, 1),
+                    .start32 = a->start32 + nib_cpu_act_at(act, t, 32 * n, 1)};
 }
 
 INL int n_pairs(layout l) {
@@ -94,27 +95,30 @@ INL void advance(layout l, cursor *p, int np) {
     p->start32 += 32 * np;
 }
 
-/* Sums of n chunks of `step` tokens, four chains at a time. */
-INL void dots(int step, __m512i t[4], const __m512i *v, const int8_t *q, int n) {
-    UNROLL for (int s = 0; s < n; s++)
-        UNROLL for (int e = 0; e < step; e++) t[e] = dot4(t[e], v[s], q + 64 * e + 4 * s);
+/* Q4_K and IQ4_XS have a sum per block of 32 columns, the others two or, Q6_K, four. */
+INL int sums_per_block(layout l) {
+    return l.kind == CODES_U4 || l.kind == CODES_IQ4 ? 1 : l.kind == CODES_U6 ? 4 : 2;
 }
 
-/* Q6_K: the four sums of 8 columns of one token are the chains. */
-INL __m512i eights(__m512i isum, const __m512i v[8], const int8_t *q, const int32_t *start32, int np, __m512i s0,
-                   __m512i s1) {
-    UNROLL for (int e = 0; e < 4; e++) {
-        __m512i t = dot4(dot4(broadcast4(start32 + e * np), v[2 * e], q + 8 * e), v[2 * e + 1], q + 8 * e + 4);
-        isum = _mm512_dpwssd_epi32(isum, t, e < 2 ? s0 : s1);
-    }
-    return isum;
+/* Where sum i of a super-block starts. */
+INL __m512i start(layout l, const cursor *p, int i, int c, int np) {
+    const int32_t *s = l.kind == CODES_U4 ? p->start8 : l.kind == CODES_U5 ? p->start16 : p->start32;
+    bool has_start = l.kind == CODES_U4 || l.kind == CODES_U5 || l.kind == CODES_U6;
+    return has_start ? broadcast4(s + i * np + c) : _mm512_setzero_si512();
 }
 
-/* Adds block j (of 8) to nc integer sums, the scales applied. */
+/* isum + t * scale */
+INL __m512i add_scaled(layout l, __m512i isum, __m512i t, __m512i scale) {
+    if (l.kind == CODES_IQ4) return _mm512_add_epi32(isum, _mm512_mullo_epi32(t, scale));
+    return _mm512_dpwssd_epi32(isum, t, scale);
+}
+
+/* Adds block j (of 8) to nc integer sums, the scales applied. Four tokens side by side keep four chains going; the
+ * short chains of Q6_K need no help. */
 INL void tile_block(layout l, int nc, int np, const uint8_t *w, const small *s, int j, const cursor *p, __m512i *isum) {
-    const int step = nc < 4 ? nc : 4;
+    const int n = sums_per_block(l), step = n == 4 ? 1 : nc < 4 ? nc : 4;
     const int8_t *q = base(p->q + j / 2 * 64 * np + j % 2 * 32);
-    __m512i v[8];
+    __m512i v[8], t[4];
     unpack(l.kind, w + l.at + (size_t)j * block_bytes(l.kind), v);
     __m512i s0 = scale_at(l, w, s, is_per_32(l) ? j : 2 * j), s1 = is_per_32(l) ? s0 : scale_at(l, w, s, 2 * j + 1);
     if (l.kind == CODES_U3 || l.kind == CODES_U6) { /* signed scales: the high int16 of a lane must be 0 */
@@ -122,26 +126,12 @@ INL void tile_block(layout l, int nc, int np, const uint8_t *w, const small *s, 
         s1 = _mm512_and_si512(s1, _mm512_set1_epi32(0xffff));
     }
     UNROLL for (int c = 0; c < nc; c += step) {
-        __m512i t[4];
-        if (l.kind == CODES_U6) {
-            UNROLL for (int e = 0; e < step; e++)
-                isum[c + e] = eights(isum[c + e], v, q + 64 * (c + e), p->start32 + 4 * j * np + c + e, np, s0, s1);
-        } else if (l.kind == CODES_U4 || l.kind == CODES_IQ4) {
-            UNROLL for (int e = 0; e < step; e++)
-                t[e] = l.kind == CODES_U4 ? broadcast4(p->start8 + j * np + c + e) : _mm512_setzero_si512();
-            dots(step, t, v, q + 64 * c, 8);
-            UNROLL for (int e = 0; e < step; e++)
-                isum[c + e] = l.kind == CODES_U4 ? _mm512_dpwssd_epi32(isum[c + e], t[e], s0)
-                                                 : _mm512_add_epi32(isum[c + e], _mm512_mullo_epi32(t[e], s0));
-        } else {
-            UNROLL for (int g = 0; g < 2; g++) {
-                UNROLL for (int e = 0; e < step; e++)
-                    t[e] = l.kind == CODES_U5 ? broadcast4(p->start16 + (2 * j + g) * np + c + e)
-                                              : _mm512_setzero_si512();
-                dots(step, t, v + 4 * g, q + 64 * c + 16 * g, 4);
-                UNROLL for (int e = 0; e < step; e++)
-                    isum[c + e] = _mm512_dpwssd_epi32(isum[c + e], t[e], g ? s1 : s0);
+        UNROLL for (int i = 0; i < n; i++) {
+            UNROLL for (int e = 0; e < step; e++) t[e] = start(l, p, n * j + i, c + e, np);
+            UNROLL for (int k = 8 / n * i; k < 8 / n * (i + 1); k++) {
+                UNROLL for (int e = 0; e < step; e++) t[e] = dot4(t[e], v[k], q + 64 * (c + e) + 4 * k);
             }
+            UNROLL for (int e = 0; e < step; e++) isum[c + e] = add_scaled(l, isum[c + e], t[e], 2 * i < n ? s0 : s1);
         }
     }
 }
@@ -149,9 +139,10 @@ INL void tile_block(layout l, int nc, int np, const uint8_t *w, const small *s, 
 /* Scales (or minima) of neighbouring groups of columns as pairs. */
 INL void make_pairs(layout l, const uint8_t *w, const small *s, bool minima, __m512i pairs[8]) {
     const int n = n_pairs(l);
-    UNROLL for (int i = 0; i < n; i++)
+    UNROLL for (int i = 0; i < n; i++) {
         pairs[i] = minima ? pair(bytes_u8(s->min[2 * i]), bytes_u8(s->min[2 * i + 1]))
                           : pair(scale_at(l, w, s, 2 * i), scale_at(l, w, s, 2 * i + 1));
+    }
 }
 
 /* The pairs times the sums of activations of token c. */
@@ -215,14 +206,14 @@ INL void tile(layout l, int nc, const uint8_t *w, const nib_cpu_act *act, uint32
 INL void decode(layout l, const uint8_t *w, const nib_cpu_act *act, float *out) {
     cursor p = cursor_at(l, act, 0);
     __m512 acc = _mm512_setzero_ps();
-    const size_t block = block_bytes(l.kind);
+    const size_t block = block_bytes(l.kind), ahead = l.unit < 2048 ? 2 * l.unit : l.unit;
     for (size_t n = act->q256.n_pad / 256; n > 0; n--, w += l.unit) {
         small s;
         __m512i isum = _mm512_setzero_si512();
         unpack_small(l, w, &s);
-        prefetch(w + l.unit, (int)(l.at / 64));
+        prefetch(w + ahead, (int)(l.at / 64));
         UNROLL for (int j = 0; j < 8; j++) {
-            prefetch(w + l.unit + l.at + (size_t)j * block, (int)(block / 64));
+            prefetch(w + ahead + l.at + (size_t)j * block, (int)(block / 64));
             tile_block(l, 1, 1, w, &s, j, &p, &isum);
         }
         finish(l, 1, 1, w, &s, &p, &isum, &acc);

@@ -22,7 +22,7 @@ typedef struct cursor {
 INL cursor cursor_at(layout l, const nib_cpu_act *act, uint32_t t) {
     const nib_cpu_act_q32 *a = &act->q32;
     size_t n32 = a->n_pad / 32, i = nib_cpu_act_at(act, t, n32, 1);
-    const int32_t *start = l.kind == CODES_U4                           ? a->start8
+    const int32_t *start = l.kind == CODES_U4                          ? a->start8
                            : l.kind == CODES_S8 || l.kind == CODES_IQ4 ? a->start128
                                                                        : a->start16;
     return (cursor){a->q + nib_cpu_act_at(act, t, n32 / 2, 64), a->d + i, a->sum + i, start + i};
@@ -69,8 +69,11 @@ INL void tile(layout l, int nc, const uint8_t *w, const nib_cpu_act *act, uint32
             UNROLL for (int c = 0; c < nc; c += step) {
                 __m512i t[4];
                 UNROLL for (int e = 0; e < step; e++) t[e] = start(l, &p, c + e);
-                UNROLL for (int s = 0; s < 8; s++)
-                    UNROLL for (int e = 0; e < step; e++) t[e] = dot4(t[e], v[s], q + 64 * (c + e) + 4 * s);
+                UNROLL for (int s = 0; s < 8; s++) {
+                    UNROLL for (int e = 0; e < step; e++) {
+                        t[e] = dot4(t[e], v[s], q + 64 * (c + e) + 4 * s);
+                    }
+                }
                 UNROLL for (int e = 0; e < step; e++) acc[c + e] = accumulate(l, acc[c + e], t[e], d, m, &p, c + e);
             }
             advance(&p, b, NIB_ACT_PANEL);

@@ -19,9 +19,11 @@ INL void tile_block(layout l, int half, int nc, const uint8_t *lines, __m256 d, 
     unpack(l.kind, lines, half, v);
     UNROLL for (int c = 0; c < nc; c += step) {
         UNROLL for (int e = 0; e < step; e++) t[e] = start(l, p, c + e);
-        UNROLL for (int s = 0; s < 8; s++)
-            UNROLL for (int e = 0; e < step; e++)
+        UNROLL for (int s = 0; s < 8; s++) {
+            UNROLL for (int e = 0; e < step; e++) {
                 t[e] = _mm256_dpbusd_avx_epi32(t[e], v[s], broadcast4(p->q + 64 * (c + e) + 4 * s));
+            }
+        }
         UNROLL for (int e = 0; e < step; e++) acc[c + e] = accumulate(l, acc[c + e], t[e], d, m, p, c + e);
     }
 }
