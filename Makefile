@@ -22,6 +22,8 @@ export MODEL PROMPT
 configure = @grep -qs '^NIB_TESTS:BOOL=\($(2)\|ON\)$$' build/$(1)/CMakeCache.txt && test -f build/$(1)/build.ninja \
     || cmake --preset $(1) -DNIB_TESTS=$(2) >&2
 build = @cmake --build --preset $(1) -j $(JOBS) $(2) >&2
+fetch = @test "$$MODEL" != $(SMALL_MODEL) || test -f $(SMALL_MODEL) || \
+    { scripts/install_deps fetch && scripts/fetch_model smollm2 >&2; }
 
 .PHONY: all run test check bench asan tsan fuzz install clean
 all:
@@ -30,8 +32,7 @@ all:
 	$(call build,release,--target nib)
 
 run: all
-	@test "$$MODEL" != $(SMALL_MODEL) || test -f $(SMALL_MODEL) || \
-	    { scripts/install_deps fetch && scripts/fetch_model smollm2 >&2; }
+	$(fetch)
 	@exec build/release/nib -m "$$MODEL" -p "$$PROMPT" -n 128 --temp 0.8 --top-p 0.95 $(ARGS)
 
 test:
@@ -44,13 +45,13 @@ test:
 
 check: all
 	@scripts/check_layers
-	@scripts/check_style build/release/libnib.a
+	@scripts/check_style
 	@scripts/check_docs
+	@man/update --check build/release/nib
 
 bench: all
-	@test "$$MODEL" != $(SMALL_MODEL) || test -f $(SMALL_MODEL) || \
-	    { scripts/install_deps fetch && scripts/fetch_model smollm2 >&2; }
-	@scripts/bench build/release/nib "$$MODEL"
+	$(fetch)
+	@exec build/release/nib bench -m "$$MODEL" $(ARGS)
 
 asan tsan:
 	@scripts/install_deps build test

@@ -65,11 +65,15 @@ class Config:
 
 
 def round_activations(x, block):
-    """Each block of a row becomes 8-bit codes times one scale."""
+    """Each block of a row becomes 8-bit codes times one scale: codes by the largest value, then the scale that makes the
+    squared error least."""
     blocks = x.astype(np.float32).reshape(len(x), -1, block)
-    scale = np.abs(blocks).max(axis=-1, keepdims=True) / np.float32(127)
-    inverse = np.divide(np.float32(1), scale, out=np.zeros_like(scale), where=scale > 0)
-    return (np.rint(blocks * inverse) * scale).reshape(x.shape).astype(x.dtype)
+    step = np.abs(blocks).max(axis=-1, keepdims=True) / np.float32(127)
+    inverse = np.divide(np.float32(1), step, out=np.zeros_like(step), where=step > 0)
+    codes = np.rint(blocks * inverse)
+    along, squares = ((v * codes).sum(axis=-1, keepdims=True) for v in (blocks, codes))
+    scale = np.divide(along, squares, out=np.zeros_like(step), where=squares > 0)
+    return (codes * scale).reshape(x.shape).astype(x.dtype)
 
 
 def rms_norm(x, weight, eps):
