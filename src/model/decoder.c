@@ -5,6 +5,7 @@
 #include "model/decoder.h"
 
 #include "base/status.h"
+#include "gguf/value.h"
 #include "model/rope.h"
 #include "plan/emit.h"
 
@@ -29,6 +30,8 @@ typedef struct decoder {
     nib_plan_builder b;
     int x, h, q, k, v, att, gate, up, tmp; /* buffers; x is the residual stream */
     int table_global, table_local;
+    uint64_t window_period;             /* 0: no windows */
+    const nib_gguf_value *window_flags; /* a flag a layer instead; NULL: none */
 } decoder;
 
 static void full_name(const decoder *d, tensor_id id, char *out, size_t size) {
@@ -123,16 +126,32 @@ static nib_plan_product product(decoder *d, tensor_id weight, tensor_id bias, in
     return (nib_plan_product){w, optional_vector(d, bias, n_out), out};
 }
 
-/* Does this layer see only a window? The file may say so by a period or a flag a layer; else the architecture does. */
-static bool is_local(const decoder *d) {
+/* Which layers see only a window: the file may say so by a period or a flag a layer; else the architecture does. */
+static void read_windows(decoder *d) {
+    if (!d->src->arch->window_period || !d->src->hp.window) return;
     char key[128];
     snprintf(key, sizeof key, "%s.attention.sliding_window_pattern", d->src->arch->name);
     const nib_gguf_value *v = nib_gguf_find(d->src->file, key);
-    uint64_t layer = (uint64_t)d->b.layer, period = d->src->arch->window_period;
-    if (!period || !d->src->hp.window) return false;
-    if (v && v->type == NIB_GGUF_ARRAY && layer < v->n) return nib_gguf_number_at(v, layer) != 0;
-    if (v && v->type == NIB_GGUF_U32 && v->as.u64 > 0) period = v->as.u64;
-    return (layer + 1) % period != 0;
+    d->window_period = d->src->arch->window_period;
+    if (!v) return;
+    if (v->type == NIB_GGUF_ARRAY && nib_gguf_value_size(v->elem) && v->n == d->src->hp.n_layer) {
+        d->window_flags = v;
+        return;
+    }
+    if (nib_gguf_value_u64(v, &d->window_period) && d->window_period > 0) return;
+    nib_error found;
+    if (v->type == NIB_GGUF_ARRAY)
+        nib_fail(&found, NIB_E_FORMAT, "%s is an array of %llu %s, expected %u flags, one for each layer", key,
+                 (unsigned long long)v->n, nib_gguf_type_name(v->elem), d->src->hp.n_layer);
+    else
+        nib_fail(&found, NIB_E_FORMAT, "%s is of type %s, expected a u32 from 1 on or an array", key, nib_gguf_type_name(v->type));
+    fault(d, &found);
+}
+
+static bool is_local(const decoder *d) {
+    uint64_t layer = (uint64_t)d->b.layer;
+    if (d->window_flags) return nib_gguf_number_at(d->window_flags, layer) != 0;
+    return d->window_period && (layer + 1) % d->window_period != 0;
 }
 
 /* out_weight (and bias) of `act`, added to the residual stream, through the post norm where the architecture has one. */
@@ -210,9 +229,9 @@ static nib_status rope_factors(decoder *d, float *out, bool *found, nib_error *e
                         tensor_names[T_ROPE_FREQS], t->type_name, (unsigned long long)t->n_elements, n);
     NIB_TRY(nib_gguf_read(d->src->file, t, 0, n * sizeof *out, out, err));
     for (uint32_t i = 0; i < n; i++)
-        if (!(out[i] > 0 && out[i] < 1e9f))
-            return nib_fail(err, NIB_E_FORMAT, "tensor %s: value %u is %g, expected a positive number",
-                            tensor_names[T_ROPE_FREQS], i, (double)out[i]);
+        if (!(out[i] >= 1e-3f && out[i] <= 1e9f))
+            return nib_fail(err, NIB_E_FORMAT, "tensor %s: value %u is %g, expected 0.001 to 1e9", tensor_names[T_ROPE_FREQS],
+                            i, (double)out[i]);
     return NIB_OK;
 }
 
@@ -253,6 +272,7 @@ static void emit_model(decoder *d) {
     float scale = d->src->arch->flags & NIB_ARCH_EMBED_SCALE ? sqrtf((float)hp->n_embd) : 1.0f;
     nib_plan_embed(b, embd, scale, d->x);
     emit_tables(d);
+    read_windows(d);
     for (uint32_t i = 0; i < hp->n_layer && b->status == NIB_OK; i++) emit_layer(d, (int)i);
     int act = nib_plan_norm(b, "output_norm", d->x, vector(d, T_OUTPUT_NORM, hp->n_embd), hp->rms_eps, d->h);
     nib_plan_product out = {is_tied ? embd : matrix(d, T_OUTPUT, hp->n_embd, hp->n_vocab), NIB_PLAN_NONE, b->plan->logits};

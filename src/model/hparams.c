@@ -20,9 +20,25 @@ typedef struct row {
 static const row rows[] = {
 #define X(field, key, low, high, def) {key, low, high, def, offsetof(nib_model_hparams, field), false},
 #define F(field, key, low, high, def) {key, low, high, def, offsetof(nib_model_hparams, field), true},
+#define U(key, value, text)
 #include "model/hparams.def"
 #undef X
 #undef F
+#undef U
+};
+
+static const struct {
+    const char *key;
+    double value;
+    const char *text;
+} fixed[] = {
+#define X(field, key, low, high, def)
+#define F(field, key, low, high, def)
+#define U(key, value, text) {key, value, text},
+#include "model/hparams.def"
+#undef X
+#undef F
+#undef U
 };
 
 static bool is_integer(nib_gguf_type t) {
@@ -58,17 +74,35 @@ static nib_status read_row(nib_model_hparams *hp, const row *r, const nib_gguf *
     snprintf(key, sizeof key, "%s.%s", arch, r->key);
     const nib_gguf_value *v = nib_gguf_find(file, key);
     double x = r->def == AUTO_MARK ? 0 : r->def;
+    int digits = r->is_float ? 6 : 17;
     if (!v) {
         if (r->def == REQUIRED_MARK)
             return nib_fail(err, NIB_E_FORMAT, "the key %s is missing, expected %s", key, r->is_float ? "an f32" : "a u32");
     } else {
         NIB_TRY(number(v, key, r->is_float, &x, err));
         if (!(x >= r->low && x <= r->high)) /* false for NaN */
-            return nib_fail(err, NIB_E_FORMAT, "%s is %.9g, expected %.9g to %.9g", key, x, r->low, r->high);
+            return nib_fail(err, NIB_E_FORMAT, "%s is %.*g, expected %.*g to %.*g", key, digits, x, digits, r->low, digits,
+                            r->high);
     }
     char *place = (char *)hp + r->offset;
     if (r->is_float) *(float *)(void *)place = (float)x;
     else *(uint32_t *)(void *)place = (uint32_t)x;
+    return NIB_OK;
+}
+
+/* Computing such a model without it would be wrong in silence. */
+static nib_status check_fixed(const nib_gguf *file, const char *arch, nib_error *err) {
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
+        char key[128];
+        double x;
+        snprintf(key, sizeof key, "%s.%s", arch, fixed[i].key);
+        const nib_gguf_value *v = nib_gguf_find(file, key);
+        if (!v) continue;
+        if (v->type == NIB_GGUF_BOOL) x = v->as.b;
+        else NIB_TRY(number(v, key, !is_integer(v->type), &x, err));
+        if (x != fixed[i].value)
+            return nib_fail(err, NIB_E_UNSUPPORTED, "%s is %.9g: %s is not supported", key, x, fixed[i].text);
+    }
     return NIB_OK;
 }
 
@@ -111,6 +145,7 @@ static nib_status check_together(nib_model_hparams *hp, const char *arch, nib_er
         return nib_fail(err, NIB_E_FORMAT, "%s.rope.dimension_count is %u, expected an even number up to the head size %u",
                         arch, hp->n_rot, hp->k_dim);
     if (hp->rope_orig_ctx == 0) hp->rope_orig_ctx = hp->n_ctx_train;
+    if (hp->yarn_ext_factor < 0) hp->yarn_ext_factor = 1; /* -1: some writers' way to say nothing */
     if (hp->n_expert)
         return nib_fail(err, NIB_E_UNSUPPORTED, "%s.expert_count is %u: mixtures of experts are not supported", arch,
                         hp->n_expert);
@@ -136,6 +171,7 @@ static nib_status read_vocab_size(nib_model_hparams *hp, const nib_gguf *file, n
 nib_status nib_model_hparams_read(nib_model_hparams *out, const nib_gguf *file, const char *arch, nib_error *err) {
     *out = (nib_model_hparams){0};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) NIB_TRY(read_row(out, &rows[i], file, arch, err));
+    NIB_TRY(check_fixed(file, arch, err));
     NIB_TRY(read_scaling(out, file, arch, err));
     NIB_TRY(check_together(out, arch, err));
     return read_vocab_size(out, file, err);

@@ -10,9 +10,11 @@ typedef enum nib_rope_scaling { NIB_ROPE_SCALE_NONE, NIB_ROPE_SCALE_LINEAR, NIB_
 typedef struct nib_model_hparams {
 #define X(field, key, low, high, def) uint32_t field;
 #define F(field, key, low, high, def) float field;
+#define U(key, value, text)
 #include "model/hparams.def"
 #undef X
 #undef F
+#undef U
     nib_rope_scaling scaling;
     uint32_t n_vocab;
 } nib_model_hparams;

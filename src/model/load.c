@@ -171,29 +171,33 @@ out:
     return status;
 }
 
+static nib_status scan_weight(const nib_gguf *file, const nib_plan_weight *w, void *staging, nib_error *err) {
+    uint64_t total = w->kind == NIB_WEIGHT_VECTOR ? (uint64_t)w->n_out * w->type->block_bytes : (uint64_t)row_bytes(w) * w->n_out;
+    uint64_t step = PIECE_BYTES / w->type->block_bytes * w->type->block_bytes;
+    for (uint64_t from = 0; from < total; from += step) {
+        uint64_t n = total - from < step ? total - from : step;
+        NIB_TRY(nib_gguf_read(file, w->tensor, from, n, staging, err));
+        NIB_TRY(check_finite(w, staging, from, n, err));
+    }
+    return NIB_OK;
+}
+
 nib_status nib_model_scan(const nib_gguf *file, const nib_plan *plan,
-                          void (*report)(void *user, const nib_error *fault), void *user, nib_error *err) {
-    nib_status status = NIB_OK, first = NIB_OK;
-    void *staging = NULL;
+                          void (*report)(void *user, const nib_error *fault), void *user) {
+    nib_status first = NIB_OK;
+    nib_error fault;
+    void *staging = nib_alloc(1, PIECE_BYTES);
+    if (!staging) {
+        nib_fail_nomem(&fault, PIECE_BYTES, "reading the weights");
+        report(user, &fault);
+        return fault.code;
+    }
     for (size_t i = 0; i < plan->n_weights; i++) {
         const nib_plan_weight *w = &plan->weights[i];
-        if (!w->tensor) continue;
-        uint64_t total = w->kind == NIB_WEIGHT_VECTOR ? (uint64_t)w->n_out * w->type->block_bytes : (uint64_t)row_bytes(w) * w->n_out;
-        uint64_t step = PIECE_BYTES / w->type->block_bytes * w->type->block_bytes;
-        if (!staging && !(staging = nib_alloc(1, PIECE_BYTES))) return nib_fail_nomem(err, PIECE_BYTES, "reading weights");
-        for (uint64_t from = 0; from < total; from += step) {
-            nib_error fault;
-            uint64_t n = total - from < step ? total - from : step;
-            NIB_TRY_OUT(nib_gguf_read(file, w->tensor, from, n, staging, err));
-            if (check_finite(w, staging, from, n, &fault) == NIB_OK) continue;
-            if (first == NIB_OK && err) *err = fault;
-            first = fault.code;
-            if (report) report(user, &fault);
-            break; /* one fault a tensor is enough */
-        }
+        if (!w->tensor || scan_weight(file, w, staging, &fault) == NIB_OK) continue;
+        first = first == NIB_OK ? fault.code : first;
+        report(user, &fault);
     }
-    status = first;
-out:
     nib_free(staging);
-    return status;
+    return first;
 }

@@ -15,9 +15,11 @@ static nib_status check_config(const nib_model_config *c, nib_error *err) {
         return nib_fail(err, NIB_E_ARG, "nib_model_config is %zu bytes, this library expects %zu", c->size, sizeof *c);
     if (c->n_threads < 0 || c->n_threads > 1024)
         return nib_fail(err, NIB_E_ARG, "n_threads is %d, expected 0 to 1024", c->n_threads);
-    if (c->rope_freq_base < 0 || c->rope_freq_scale < 0)
-        return nib_fail(err, NIB_E_ARG, "rope_freq_base %g and rope_freq_scale %g must be positive",
-                        (double)c->rope_freq_base, (double)c->rope_freq_scale);
+    /* As in hparams.def; NaN is no override. */
+    if (c->rope_freq_base != 0 && (c->rope_freq_base < 2 || c->rope_freq_base > 1e12f))
+        return nib_fail(err, NIB_E_ARG, "rope_freq_base is %g, expected 2 to 1e12", (double)c->rope_freq_base);
+    if (c->rope_freq_scale != 0 && (c->rope_freq_scale < 1e-6f || c->rope_freq_scale > 1e3f))
+        return nib_fail(err, NIB_E_ARG, "rope_freq_scale is %g, expected 1e-6 to 1000", (double)c->rope_freq_scale);
     return NIB_OK;
 }
 
@@ -32,6 +34,12 @@ static void override_rope(nib_model_hparams *hp, const nib_model_config *c) {
 static void count_params(nib_model *model) {
     for (size_t i = 0; i < nib_gguf_n_tensors(model->source.file); i++)
         model->n_params += nib_gguf_tensor_at(model->source.file, i)->n_elements;
+}
+
+/* Messages of read errors begin with the path already. */
+static void name_file(nib_error *err, const nib_gguf *file) {
+    const char *path = nib_gguf_path(file);
+    if (err && strncmp(err->message, path, strlen(path)) != 0) nib_error_prefix(err, "%s", path);
 }
 
 nib_status nib_model_open(nib_model **out, const nib_gguf *file, const nib_model_config *config, nib_error *err) {
@@ -56,7 +64,7 @@ nib_status nib_model_open(nib_model **out, const nib_gguf *file, const nib_model
     *out = model;
     model = NULL;
 out:
-    if (status != NIB_OK) nib_error_prefix(err, "%s", nib_gguf_path(file));
+    if (status != NIB_OK) name_file(err, file);
     nib_model_close(model);
     return status;
 }
@@ -101,8 +109,7 @@ nib_status nib_model_check(const nib_gguf *file, bool data, void (*report)(void 
         collect(&c, &fault);
         return c.status;
     }
-    if (data && c.status == NIB_OK && nib_model_scan(file, &plan, collect, &c, &fault) != NIB_OK && c.status == NIB_OK)
-        collect(&c, &fault); /* a read error, which scan does not report by itself */
+    if (data && c.status == NIB_OK) (void)nib_model_scan(file, &plan, collect, &c);
     nib_plan_free(&plan);
     return c.status;
 }
