@@ -174,7 +174,8 @@ void nib_plan_rope(nib_plan_builder *b, const char *name, int buffer, uint32_t h
     s->rope = kind;
     s->n_in = s->n_out = width_of(b, buffer);
     s->k_dim = head_dim;
-    s->n_head = s->n_in / head_dim;
+    s->n_head = head_dim ? s->n_in / head_dim : 0;
+    expect(b, s, "all heads together", s->n_head * head_dim, s->n_in);
 }
 
 void nib_plan_attention(nib_plan_builder *b, const nib_plan_attention_params *p) {
@@ -221,6 +222,7 @@ int nib_plan_glu(nib_plan_builder *b, nib_plan_act_fn fn, int gate, int up, int 
     s->act = act;
     s->n_in = s->n_out = width_of(b, gate);
     expect(b, s, "up", width_of(b, up), s->n_in);
+    expect(b, s, "the output", width_of(b, out), s->n_in);
     return act;
 }
 
