@@ -49,6 +49,16 @@ static void fault(decoder *d, const nib_error *found) {
     if (d->b.err) *d->b.err = *found;
 }
 
+static nib_status wrong_shape(const nib_gguf_tensor *t, const nib_plan_weight *w, nib_error *err) {
+    char found[100], wanted[40];
+    size_t n = 0;
+    for (uint32_t i = 0; i < t->n_dims && i < 4; i++)
+        n += (size_t)snprintf(found + n, sizeof found - n, "%s%llu", i ? " x " : "", (unsigned long long)t->dims[i]);
+    if (w->kind == NIB_WEIGHT_VECTOR) snprintf(wanted, sizeof wanted, "%u", w->n_out);
+    else snprintf(wanted, sizeof wanted, "%u x %u", w->n_in, w->n_out);
+    return nib_fail(err, NIB_E_FORMAT, "tensor %.*s has the shape %s, expected %s", NIB_STR_ARG(t->name), found, wanted);
+}
+
 static nib_status check_tensor(const nib_gguf_tensor *t, const nib_plan_weight *w, nib_error *err) {
     if (!w->type)
         return nib_fail(err, NIB_E_UNSUPPORTED, "tensor %.*s has the type %s, which nib does not compute with",
@@ -57,15 +67,10 @@ static nib_status check_tensor(const nib_gguf_tensor *t, const nib_plan_weight *
         if (w->type->block_size != 1)
             return nib_fail(err, NIB_E_UNSUPPORTED, "tensor %.*s has the type %s, expected F32, F16 or BF16",
                             NIB_STR_ARG(t->name), t->type_name);
-        if (t->n_elements != w->n_out || t->dims[0] != w->n_out)
-            return nib_fail(err, NIB_E_FORMAT, "tensor %.*s has the shape %llu x %llu, expected %u", NIB_STR_ARG(t->name),
-                            (unsigned long long)t->dims[0], (unsigned long long)t->dims[1], w->n_out);
-        return NIB_OK;
+        return t->dims[0] == w->n_out && t->n_elements == w->n_out ? NIB_OK : wrong_shape(t, w, err);
     }
-    if (t->dims[0] != w->n_in || t->dims[1] != w->n_out || t->dims[2] != 1 || t->dims[3] != 1)
-        return nib_fail(err, NIB_E_FORMAT, "tensor %.*s has the shape %llu x %llu, expected %u x %u", NIB_STR_ARG(t->name),
-                        (unsigned long long)t->dims[0], (unsigned long long)t->dims[1], w->n_in, w->n_out);
-    return NIB_OK;
+    bool fits = t->dims[0] == w->n_in && t->dims[1] == w->n_out && t->dims[2] == 1 && t->dims[3] == 1;
+    return fits ? NIB_OK : wrong_shape(t, w, err);
 }
 
 /* The weight index of a tensor, checked; NIB_PLAN_NONE when it is absent or at fault. */
@@ -96,8 +101,12 @@ static int need_weight(decoder *d, tensor_id id, nib_plan_weight w) {
     char name[128];
     full_name(d, id, name, sizeof name);
     nib_error missing;
-    nib_fail(&missing, NIB_E_FORMAT, "the tensor %s is missing, expected %u x %u (architecture %s)", name, w.n_in, w.n_out,
-             d->src->arch->name);
+    if (w.kind == NIB_WEIGHT_VECTOR)
+        nib_fail(&missing, NIB_E_FORMAT, "the tensor %s is missing, expected %u values (architecture %s)", name, w.n_out,
+                 d->src->arch->name);
+    else
+        nib_fail(&missing, NIB_E_FORMAT, "the tensor %s is missing, expected %u x %u (architecture %s)", name, w.n_in, w.n_out,
+                 d->src->arch->name);
     fault(d, &missing);
     if (d->b.status != NIB_OK) return NIB_PLAN_NONE;
     w.name = "missing"; /* a stand-in, so that the faults of later tensors are found too */
