@@ -93,7 +93,8 @@ static void check_yarn(const nib_model_hparams *hp, const float *divisors, doubl
     nib_model_rope_scaled(hp, divisors, f, &mscale);
     yarn(hp, divisors, want);
     for (uint32_t i = 0; i < hp->n_rot / 2; i++) same(f[i], want[i]);
-    if (!(fabs((double)mscale - wanted_mscale) < 2e-7 * wanted_mscale)) fail_msg("mscale %.9g, expected %.9g", (double)mscale, wanted_mscale);
+    if (!(fabs((double)mscale - wanted_mscale) < 2e-7 * wanted_mscale))
+        fail_msg("mscale %.9g, expected %.9g", (double)mscale, wanted_mscale);
 }
 
 static void test_yarn(void **state) {

@@ -54,6 +54,16 @@ static size_t scratch_size(const nib_plan *plan) {
     return (n + 63) & ~(size_t)63;
 }
 
+static size_t partial_size(const nib_cpu *cpu) {
+    size_t n = 0;
+    for (size_t i = 0; i < cpu->plan->n_steps; i++) {
+        const nib_plan_step *s = &cpu->plan->steps[i];
+        if (s->op == NIB_OP_ATTENTION)
+            n = max_size(n, nib_cpu_attention_partials(s, cpu->config.n_threads, cpu->config.n_pages));
+    }
+    return n;
+}
+
 static void lay_out(nib_cpu *cpu, layout *l) {
     const nib_plan *plan = cpu->plan;
     for (size_t i = 0; i < plan->n_buffers; i++) {
@@ -89,9 +99,7 @@ static nib_status allocate(nib_cpu *cpu, nib_error *err) {
             cpu->act_forms[s->act] |= cpu->weights[s->product[j].weight].matrix.act_form;
         if (s->op != NIB_OP_MATMUL && s->act >= 0) cpu->act_rows[s->act] = s->rows;
     }
-    for (size_t i = 0; i < plan->n_steps; i++)
-        if (plan->steps[i].op == NIB_OP_ATTENTION)
-            cpu->partial_bytes = max_size(cpu->partial_bytes, nib_cpu_attention_partials(&plan->steps[i], cpu->config.n_threads, cpu->config.n_pages));
+    cpu->partial_bytes = partial_size(cpu);
     cpu->partials = cpu->partial_bytes ? nib_pages_new(cpu->partial_bytes) : NULL;
     if (cpu->partial_bytes && !cpu->partials) return nib_fail_nomem(err, cpu->partial_bytes, "attention over long contexts");
     cpu->scratch_bytes = scratch_size(plan);
