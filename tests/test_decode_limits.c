@@ -178,6 +178,28 @@ static void test_rows_of_logits(void **state) {
     nib_context_free(ctx);
 }
 
+/* Two sequences share their pages and a third has the rest: cutting into a shared page has to wait. */
+static void test_truncate_needs_a_page(void **state) {
+    fixture *f = *state;
+    nib_error err;
+    nib_context_config c = NIB_CONTEXT_CONFIG_INIT;
+    c.n_ctx = 64, c.n_seq = 3;
+    nib_context *ctx = open_context(f, &c);
+    assert_int_equal(feed(f, ctx, 0, 0, 64, 64, &err), NIB_OK);
+    assert_int_equal(nib_seq_fork(ctx, 0, 1, &err), NIB_OK);
+    assert_int_equal(nib_context_pages_used(ctx), 2);
+    assert_int_equal(feed(f, ctx, 2, 0, 64, 64, &err), NIB_OK);
+    assert_int_equal(nib_context_pages_used(ctx), nib_context_n_pages(ctx));
+    assert_int_equal(nib_seq_truncate(ctx, 1, 40, &err), NIB_E_KV_FULL);
+    assert_int_equal(nib_seq_length(ctx, 1), 64);
+    nib_seq_free(ctx, 2);
+    assert_int_equal(nib_seq_truncate(ctx, 1, 40, &err), NIB_OK);
+    assert_int_equal(feed(f, ctx, 1, 40, 64, 5, &err), NIB_OK);
+    assert_int_equal(nib_seq_truncate(ctx, 0, 50, &err), NIB_OK); /* its page is its own now */
+    assert_int_equal(feed(f, ctx, 0, 50, 64, 3, &err), NIB_OK);
+    nib_context_free(ctx);
+}
+
 static void refuses(const nib_model *model, const nib_context_config *c, nib_status code, const char *message) {
     nib_error err;
     nib_context *ctx = (nib_context *)&err;
@@ -248,6 +270,7 @@ int main(void) {
         cmocka_unit_test(test_small_batches),
         cmocka_unit_test(test_more_sequences_than_batch),
         cmocka_unit_test(test_rows_of_logits),
+        cmocka_unit_test(test_truncate_needs_a_page),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_more_than_the_memory),
         cmocka_unit_test(test_head_sizes_of_q8_0),
