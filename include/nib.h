@@ -328,7 +328,8 @@ typedef struct nib_context_config {
 } nib_context_config;
 #define NIB_CONTEXT_CONFIG_INIT {sizeof(nib_context_config), 0, 1, 2048, 512, 32, 0, NULL, NULL, false, NULL, NULL}
 
-/* The model must outlive the context. Memory of the cache is reserved at once and touched as it is used. */
+/* The model must outlive the context. Memory of the cache is reserved at once and touched as it is used; more than the
+ * machine has is NIB_E_NOMEM. */
 NIB_API nib_status nib_context_new(nib_context **out, const nib_model *model, const nib_context_config *config,
                                    nib_error *err);
 NIB_API void nib_context_free(nib_context *ctx);

@@ -240,6 +240,12 @@ static void test_more_than_the_memory(void **state) {
     snprintf(want, sizeof want, "a KV cache of 268435456 tokens needs 33554432 MiB, this machine has %llu MiB of memory: ask for a "
              "smaller context", (unsigned long long)nib_sys_total_memory() >> 20);
     refuses(model, &c, NIB_E_NOMEM, want);
+    uint64_t n_pages = nib_sys_total_memory() >> 22; /* of 4 MiB: the cache alone fits, with the buffers it does not */
+    if (n_pages < 1 << 23) {
+        c.n_ctx = (uint32_t)n_pages * 32;
+        snprintf(want, sizeof want, "a context of %u tokens needs %llu MiB for the KV cache, ", c.n_ctx, (unsigned long long)n_pages << 2);
+        refuses(model, &c, NIB_E_NOMEM, want);
+    }
     c = (nib_context_config)NIB_CONTEXT_CONFIG_INIT, c.n_ctx = 64;
     c.n_batch = c.n_logits = 1 << 24; /* 300 floats a row: 18.75 GiB */
     if (nib_sys_total_memory() < (uint64_t)18 << 30) refuses(model, &c, NIB_E_NOMEM, "activations and logits");

@@ -2,6 +2,8 @@
  * that shrink, locked memory. */
 #include "model/model.h"
 
+#include "base/sys.h"
+#include "gguf/write.h"
 #include "support/edit.h"
 #include "support/files.h"
 
@@ -371,6 +373,63 @@ static void test_mlock(void **state) {
     nib_gguf_close(file);
 }
 
+/* A file of zeros on disk, most of them holes: one layer, and an embedding larger than the machine. */
+static bool write_huge(const char *path, uint32_t n_embd) {
+    nib_gguf_writer w = {0};
+    static const char *const numbers[] = {"block_count", "context_length", "feed_forward_length", "attention.head_count"};
+    const struct {
+        const char *name;
+        uint64_t d0, d1;
+    } tensors[] = {
+        {"blk.0.attn_norm.weight", n_embd, 0},   {"blk.0.attn_q.weight", n_embd, 32},   {"blk.0.attn_k.weight", n_embd, 32},
+        {"blk.0.attn_v.weight", n_embd, 32},     {"blk.0.attn_output.weight", 32, n_embd}, {"blk.0.ffn_norm.weight", n_embd, 0},
+        {"blk.0.ffn_gate.weight", n_embd, 1},    {"blk.0.ffn_up.weight", n_embd, 1},    {"blk.0.ffn_down.weight", 1, n_embd},
+        {"output_norm.weight", n_embd, 0},       {"token_embd.weight", n_embd, 1 << 24},
+    };
+    char key[60];
+    nib_buf header = {0};
+    nib_gguf_write_str(&w, "general.architecture", "llama");
+    for (size_t i = 0; i < 4; i++) {
+        snprintf(key, sizeof key, "llama.%s", numbers[i]);
+        nib_gguf_write_uint(&w, key, NIB_GGUF_U32, 1);
+    }
+    nib_gguf_write_uint(&w, "llama.embedding_length", NIB_GGUF_U32, n_embd);
+    nib_gguf_write_uint(&w, "llama.attention.key_length", NIB_GGUF_U32, 32);
+    nib_gguf_write_uint(&w, "llama.attention.value_length", NIB_GGUF_U32, 32);
+    nib_gguf_write_float(&w, "llama.attention.layer_norm_rms_epsilon", NIB_GGUF_F32, 1e-5);
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
+        uint64_t n = tensors[i].d0 * (tensors[i].d1 ? tensors[i].d1 : 1);
+        nib_gguf_tensor t = {.name = {tensors[i].name, strlen(tensors[i].name)}, .n_dims = tensors[i].d1 ? 2 : 1,
+                             .dims = {tensors[i].d0, tensors[i].d1}, .n_bytes = 4 * n};
+        nib_gguf_write_tensor(&w, &t, NULL);
+    }
+    assert_int_equal(nib_gguf_write_header(&w, &header, NULL), NIB_OK);
+    files_write(path, header.ptr, header.len);
+    bool done = truncate(path, (off_t)(header.len + w.data_bytes)) == 0;
+    nib_buf_free(&header);
+    nib_gguf_write_free(&w);
+    return done;
+}
+
+static void test_more_than_the_memory(void **state) {
+    (void)state;
+    nib_error err;
+    nib_gguf *file;
+    char *folder = files_folder(), *path = files_path(folder, "m.gguf"), want[100];
+    uint64_t total = nib_sys_total_memory(), n_embd = ((total >> 26) + 64) / 32 * 32; /* 2^24 rows of floats */
+    if (n_embd > 1 << 20 || !write_huge(path, (uint32_t)n_embd)) {
+        print_message("skipped: no file system for a file larger than the memory\n");
+    } else {
+        assert_int_equal(nib_gguf_open(&file, path, NULL, &err), NIB_OK);
+        refuses(file, NULL, NIB_E_NOMEM, "the weights need ");
+        snprintf(want, sizeof want, "this machine has %llu MiB of memory", (unsigned long long)total >> 20);
+        refuses(file, NULL, NIB_E_NOMEM, want);
+        nib_gguf_close(file);
+    }
+    free(path);
+    files_remove(folder);
+}
+
 static void test_no_weights(void **state) {
     (void)state;
     edit *e = edit_new(&(tiny_model)TINY_MODEL_INIT);
@@ -401,6 +460,7 @@ int main(void) {
         cmocka_unit_test(test_file_that_shrinks),
         cmocka_unit_test(test_file_that_is_replaced),
         cmocka_unit_test(test_mlock),
+        cmocka_unit_test(test_more_than_the_memory),
         cmocka_unit_test(test_no_weights),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,6 +17,8 @@
 
 #include <string.h>
 
+typedef unsigned long long ull;
+
 _Static_assert(NIB_KV_PAGE == NIB_PAGE_POS, "kv/ and cpu/ count pages of the same size");
 
 struct nib_context {
@@ -75,6 +77,17 @@ static nib_status make_tables(nib_context *ctx, nib_error *err) {
     return NIB_OK;
 }
 
+/* Memory is touched as it is used: what cannot fit even when nothing else runs is refused now, not killed later. */
+static nib_status check_memory(const nib_context *ctx, nib_error *err) {
+    uint64_t kv = nib_context_kv_bytes(ctx), buffers = nib_context_buffer_bytes(ctx);
+    uint64_t weights = nib_model_weight_bytes(ctx->model), total = nib_sys_total_memory();
+    if (kv + buffers + weights <= total) return NIB_OK;
+    return nib_fail(err, NIB_E_NOMEM,
+                    "a context of %u tokens needs %llu MiB for the KV cache, %llu for buffers and %llu for the model, this machine "
+                    "has %llu MiB of memory: ask for a smaller context",
+                    ctx->config.n_ctx, (ull)kv >> 20, (ull)buffers >> 20, (ull)weights >> 20, (ull)total >> 20);
+}
+
 nib_status nib_context_new(nib_context **out, const nib_model *model, const nib_context_config *config,
                            nib_error *err) {
     static const nib_context_config defaults = NIB_CONTEXT_CONFIG_INIT;
@@ -102,6 +115,7 @@ nib_status nib_context_new(nib_context **out, const nib_model *model, const nib_
         .profile = c->profile, .abort = c->abort, .user = c->user,
     };
     NIB_TRY_OUT(nib_cpu_new(&ctx->cpu, &model->plan, &cpu, err));
+    NIB_TRY_OUT(check_memory(ctx, err));
     c->k_type = c->v_type = NULL; /* the caller's strings are not kept */
     *out = ctx;
     ctx = NULL;
@@ -162,7 +176,7 @@ static nib_status check_room(const nib_context *ctx, uint32_t n_rows, nib_error 
     }
     if (need > ctx->pool.n_free)
         return nib_fail(err, NIB_E_KV_FULL, "KV cache full: the batch needs %llu pages of %u positions, %llu are missing (%u in all)",
-                        (unsigned long long)need, NIB_KV_PAGE, (unsigned long long)(need - ctx->pool.n_free), ctx->pool.n_pages);
+                        (ull)need, NIB_KV_PAGE, (ull)(need - ctx->pool.n_free), ctx->pool.n_pages);
     return NIB_OK;
 }
 

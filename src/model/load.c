@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/sys.h"
 #include "base/team.h"
 
 #include <stdatomic.h>
@@ -89,6 +90,12 @@ static nib_status lay_out(nib_model *model, nib_error *err) {
         at += (n + 63) & ~(size_t)63; /* sizes come from tensors that fit in the file: the sum cannot wrap */
     }
     model->n_bytes = at ? at : 64;
+    uint64_t total = nib_sys_total_memory(); /* beyond it the process would be killed while it loads */
+    if (model->n_bytes > total) {
+        status = nib_fail(err, NIB_E_NOMEM, "the weights need %llu MiB, this machine has %llu MiB of memory",
+                          (unsigned long long)model->n_bytes >> 20, (unsigned long long)total >> 20);
+        goto out;
+    }
     model->memory = nib_pages_new(model->n_bytes);
     if (!model->memory) {
         status = nib_fail_nomem(err, model->n_bytes, "the weights");
