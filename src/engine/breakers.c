@@ -57,7 +57,8 @@ static nib_status add_text(breakers *b, const nib_tokenizer *tok, nib_str text, 
     }
     for (size_t n = 0; n <= MAX_TEXT; n++) nib_token_list_free(&tails[n]);
     nib_buf_free(&piece);
-    if (ok && b->n > UINT32_MAX) return nib_fail(err, NIB_E_LIMIT, "%zu ways to write the breakers, at most %u", b->n, UINT32_MAX);
+    if (ok && b->n > UINT32_MAX)
+        return nib_fail(err, NIB_E_LIMIT, "%zu ways to write the breakers, at most %u", b->n, UINT32_MAX);
     return ok ? status : nib_fail_nomem(err, b->n * sizeof *b->lengths, "breakers");
 }
 

@@ -1,8 +1,8 @@
-/* engine/stop.c - nib_stop: streamed text in; out, as much of it as can no longer become a stop string, and the first stop
- * string that is complete.
+/* engine/stop.c - nib_stop: streamed text in; out, as much of it as can no longer become a stop string, and the first
+ * stop string that is complete.
  *
- * Each string is matched by the method of Knuth, Morris and Pratt, byte by byte: time is linear in the text, and where the
- * text is cut into pieces makes no difference. What is held back is what the furthest string has matched. */
+ * Each string is matched by the method of Knuth, Morris and Pratt, byte by byte: time is linear in the text, and where
+ * the text is cut into pieces makes no difference. What is held back is what the furthest string has matched. */
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/status.h"

@@ -132,8 +132,8 @@ static nib_status get_texts(nib_tokenizer *tok, const nib_gguf *file, nib_error 
     NIB_TRY(get_array(file, KEY("tokens"), NIB_GGUF_STRING, UINT64_MAX, &v, err));
     if (!v) return nib_fail(err, NIB_E_FORMAT, KEY("tokens") " is missing, expected an array of strings");
     if (v->n == 0 || v->n > NIB_TEXT_MAX_TOKENS)
-        return nib_fail(err, NIB_E_FORMAT, KEY("tokens") " has %llu elements, expected 1 to %u", (unsigned long long)v->n,
-                        NIB_TEXT_MAX_TOKENS);
+        return nib_fail(err, NIB_E_FORMAT, KEY("tokens") " has %llu elements, expected 1 to %u",
+                        (unsigned long long)v->n, NIB_TEXT_MAX_TOKENS);
     NIB_TRY(nib_text_vocab_init(&tok->vocab, (uint32_t)v->n, v->as.raw.len, err));
     nib_str left = v->as.raw, text;
     while (nib_gguf_next_string(&left, &text))
@@ -188,8 +188,9 @@ static nib_status get_types(nib_tokenizer *tok, const nib_gguf *file, nib_error 
         if (!(tok->vocab.attr[id] & NIB_TOKEN_BYTE)) continue;
         nib_str text = nib_text_vocab_text(&tok->vocab, (nib_token)id);
         if (!is_byte_text(text))
-            return nib_fail(err, NIB_E_FORMAT, KEY("tokens") "[%u] is a byte and called \"%.*s\", expected <0x00> to <0xFF>",
-                            id, NIB_STR_ARG(text));
+            return nib_fail(err, NIB_E_FORMAT,
+                            KEY("tokens") "[%u] is a byte and called \"%.*s\", expected <0x00> to <0xFF>", id,
+                            NIB_STR_ARG(text));
     }
     return NIB_OK;
 }

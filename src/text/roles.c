@@ -97,7 +97,8 @@ void nib_text_roles_by_text(nib_tokenizer *tok) {
     }
     for (uint32_t id = 0; id < tok->vocab.n; id++) {
         if (!(tok->vocab.attr[id] & NIB_TOKEN_CONTROL)) continue;
-        if (contains(nib_text_vocab_text(&tok->vocab, (nib_token)id), "unused")) tok->vocab.attr[id] |= NIB_TOKEN_UNUSED;
+        nib_str text = nib_text_vocab_text(&tok->vocab, (nib_token)id);
+        if (contains(text, "unused")) tok->vocab.attr[id] |= NIB_TOKEN_UNUSED;
     }
     find_eog(tok);
 }
