@@ -14,11 +14,11 @@ nib_status nib_cli_need_model(const nib_cli_options *opt, nib_error *err) {
 
 nib_status nib_cli_open_file(nib_gguf **out, const nib_cli_options *opt, const char *path, nib_error *err) {
     static const bool maps[] = {
-        [NIB_CLI_LOAD_AUTO] = true,   [NIB_CLI_LOAD_NONE] = false,       [NIB_CLI_LOAD_MMAP] = true,
+        [NIB_CLI_LOAD_AUTO] = false,  [NIB_CLI_LOAD_NONE] = false,       [NIB_CLI_LOAD_MMAP] = true,
         [NIB_CLI_LOAD_MLOCK] = false, [NIB_CLI_LOAD_MMAP_MLOCK] = true, [NIB_CLI_LOAD_DIO] = false,
     };
     nib_gguf_config config = NIB_GGUF_CONFIG_INIT;
-    config.mode = opt->mmap && maps[opt->load_mode] ? NIB_LOAD_MMAP : NIB_LOAD_READ;
+    config.mode = opt->mmap || maps[opt->load_mode] ? NIB_LOAD_MMAP : NIB_LOAD_READ;
     return nib_gguf_open(out, path, &config, err);
 }
 
