@@ -2,6 +2,7 @@
 #include "support/blocks.h"
 #include "support/tokenizer.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -115,10 +116,46 @@ static void test_long_runs(void **state) {
     free(text);
 }
 
+typedef struct job {
+    const nib_tokenizer *tok;
+    const char *text;
+    size_t len;
+    nib_token_list ids;
+} job;
+
+static void *run_job(void *arg) {
+    job *j = arg;
+    nib_tokenize(j->tok, j->text, j->len, 0, &j->ids, NULL);
+    return NULL;
+}
+
+static void test_threads(void **state) {
+    (void)state;
+    enum { N = 4 };
+    uint64_t seed = 13;
+    job jobs[N + 1]; /* the last one runs alone */
+    pthread_t threads[N];
+    size_t len;
+    nib_tokenizer *tok = tokenizer_small("bpe", "gpt-4o");
+    char *text = tokenizer_random_text(20000, &seed, &len);
+    for (int i = 0; i <= N; i++) jobs[i] = (job){tok, text, len, {0}};
+    for (int i = 0; i < N; i++) assert_int_equal(pthread_create(&threads[i], NULL, run_job, &jobs[i]), 0);
+    for (int i = 0; i < N; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
+    run_job(&jobs[N]);
+    for (int i = 0; i <= N; i++) {
+        assert_int_equal(jobs[i].ids.n, jobs[N].ids.n);
+        assert_memory_equal(jobs[i].ids.ids, jobs[N].ids.ids, jobs[N].ids.n * sizeof(nib_token));
+        if (i < N) nib_token_list_free(&jobs[i].ids);
+    }
+    nib_token_list_free(&jobs[N].ids);
+    free(text);
+    nib_tokenizer_free(tok);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_flags),          cmocka_unit_test(test_appends),   cmocka_unit_test(test_there_and_back),
-        cmocka_unit_test(test_repeated_words), cmocka_unit_test(test_long_runs),
+        cmocka_unit_test(test_repeated_words), cmocka_unit_test(test_long_runs), cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

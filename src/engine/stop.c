@@ -52,10 +52,13 @@ nib_status nib_stop_new(nib_stop **out, const nib_str *strings, size_t n, nib_er
     *out = NULL;
     if (n > INT_MAX) return nib_fail(err, NIB_E_ARG, "%zu stop strings; at most %d", n, INT_MAX);
     nib_stop *stop = nib_calloc(1, sizeof *stop);
-    if (!stop) return nib_fail_nomem(err, sizeof *stop, "stop strings");
+    if (stop) stop->strings = nib_calloc(n, sizeof *stop->strings);
+    if (!stop || !stop->strings) {
+        nib_stop_free(stop);
+        return nib_fail_nomem(err, n * sizeof *stop->strings, "stop strings");
+    }
     stop->found = -1;
-    stop->strings = nib_calloc(n, sizeof *stop->strings);
-    nib_status status = stop->strings ? NIB_OK : nib_fail_nomem(err, n * sizeof *stop->strings, "stop strings");
+    nib_status status = NIB_OK;
     for (size_t i = 0; i < n && status == NIB_OK; i++) status = add_string(stop, strings[i], err);
     if (status == NIB_OK) *out = stop;
     else nib_stop_free(stop);
