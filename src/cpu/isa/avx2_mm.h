@@ -1,22 +1,14 @@
 /* cpu/isa/avx2_mm.h - private to the 256-bit matrix kernels: lines of packed codes to registers, small dot products.
  *
- * A half (0 or 1) of a line is one register: 8 rows of 4 columns, a row in each 32-bit lane. Templates are
- * always-inline functions whose constant arguments the compiler folds; loops over register arrays are unrolled whole,
- * or the arrays would live in memory. */
+ * A half (0 or 1) of a line is one register: 8 rows of 4 columns, a row in each 32-bit lane. */
 #ifndef NIB_CPU_ISA_AVX2_MM_H
 #define NIB_CPU_ISA_AVX2_MM_H
 
+#include "cpu/isa/mm_inline.h"
 #include "cpu/kern/mm.h"
 #include "cpu/pack.h"
 
 #include <immintrin.h>
-
-#define INL static inline __attribute__((always_inline))
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
 
 /* Pins a value to a register, so that the compiler keeps a balanced tree of additions instead of one chain. */
 #define KEEP(x) __asm__("" : "+x"(x))
@@ -166,8 +158,7 @@ INL void prefetch(const void *p, int n) {
 #define TILE_256(TYPE, NC, ...)                                                                                        \
     __attribute__((noinline)) static void TYPE##_##NC(const void *w, const nib_cpu_act *act, uint32_t t0,              \
                                                       float *tile) {                                                   \
-        tile_half((layout){__VA_ARGS__}, 0, NC, w, act, t0, tile);                                                     \
-        tile_half((layout){__VA_ARGS__}, 1, NC, w, act, t0, tile);                                                     \
+        for (int half = 0; half < 2; half++) tile_half((layout){__VA_ARGS__}, half, NC, w, act, t0, tile);             \
     }
 #define KERNEL_256(LEVEL, TYPE, ...)                                                                                   \
     TILE_256(TYPE, 2, __VA_ARGS__)                                                                                     \

@@ -1,21 +1,14 @@
 /* cpu/isa/avx512_mm.h - private to the 512-bit matrix kernels: lines of packed codes to registers, products by VNNI.
  *
- * A line is one register: 16 rows of 4 columns, a row in each 32-bit lane. Templates are always-inline functions whose
- * constant arguments the compiler folds; loops over register arrays are unrolled whole. */
+ * A line is one register: 16 rows of 4 columns, a row in each 32-bit lane. */
 #ifndef NIB_CPU_ISA_AVX512_MM_H
 #define NIB_CPU_ISA_AVX512_MM_H
 
+#include "cpu/isa/mm_inline.h"
 #include "cpu/kern/mm.h"
 #include "cpu/pack.h"
 
 #include <immintrin.h>
-
-#define INL static inline __attribute__((always_inline))
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
 
 /* Unsigned codes of a block of 32 columns, and how they stand in its lines (cpu/pack.h). */
 typedef enum codes {

@@ -116,7 +116,7 @@ INL __m512i add_scaled(layout l, __m512i isum, __m512i t, __m512i scale) {
 /* Adds block j (of 8) to nc integer sums, the scales applied. Four tokens side by side keep four chains going; the
  * short chains of Q6_K need no help. */
 INL void tile_block(layout l, int nc, int np, const uint8_t *w, const small *s, int j, const cursor *p, __m512i *isum) {
-    const int n = sums_per_block(l), step = n == 4 ? 1 : nc < 4 ? nc : 4;
+    const int n = sums_per_block(l), m = 8 / n, step = n == 4 ? 1 : nc < 4 ? nc : 4;
     const int8_t *q = base(p->q + j / 2 * 64 * np + j % 2 * 32);
     __m512i v[8], t[4];
     unpack(l.kind, w + l.at + (size_t)j * block_bytes(l.kind), v);
@@ -128,8 +128,9 @@ INL void tile_block(layout l, int nc, int np, const uint8_t *w, const small *s, 
     UNROLL for (int c = 0; c < nc; c += step) {
         UNROLL for (int i = 0; i < n; i++) {
             UNROLL for (int e = 0; e < step; e++) t[e] = start(l, p, n * j + i, c + e, np);
-            UNROLL for (int k = 8 / n * i; k < 8 / n * (i + 1); k++) {
-                UNROLL for (int e = 0; e < step; e++) t[e] = dot4(t[e], v[k], q + 64 * (c + e) + 4 * k);
+            UNROLL for (int k = 0; k < m; k++) {
+                UNROLL for (int e = 0; e < step; e++) t[e] =
+                    dot4(t[e], v[m * i + k], q + 64 * (c + e) + 4 * (m * i + k));
             }
             UNROLL for (int e = 0; e < step; e++) isum[c + e] = add_scaled(l, isum[c + e], t[e], 2 * i < n ? s0 : s1);
         }

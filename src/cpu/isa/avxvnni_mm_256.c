@@ -40,7 +40,7 @@ INL __m256i add_scaled(layout l, __m256i isum, __m256i t, __m256i scale) {
 
 INL void tile_block(layout l, int half, int nc, int np, const uint8_t *w, const small *s, int j, const cursor *p,
                     __m256i *isum) {
-    const int n = sums_per_block(l);
+    const int n = sums_per_block(l), m = 8 / n;
     const int8_t *q = p->q + j / 2 * 64 * np + j % 2 * 32;
     __m256i v[8];
     unpack(l.kind, w + l.at + (size_t)j * block_bytes(l.kind), half, v);
@@ -53,8 +53,8 @@ INL void tile_block(layout l, int half, int nc, int np, const uint8_t *w, const 
     UNROLL for (int c = 0; c < nc; c++, q += 64) {
         UNROLL for (int i = 0; i < n; i++) {
             __m256i t = start(l, p, n * j + i, c, np);
-            UNROLL for (int k = 8 / n * i; k < 8 / n * (i + 1); k++) {
-                t = _mm256_dpbusd_avx_epi32(t, v[k], broadcast4(q + 4 * k));
+            UNROLL for (int k = 0; k < m; k++) {
+                t = _mm256_dpbusd_avx_epi32(t, v[m * i + k], broadcast4(q + 4 * (m * i + k)));
             }
             isum[c] = add_scaled(l, isum[c], t, 2 * i < n ? s0 : s1);
         }
