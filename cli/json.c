@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/utf8.h"
 #include "command.h"
 #include "input.h"
 #include "list.h"
@@ -32,30 +33,15 @@ void nib_cli_json_init(void) {
 
 /* ---- values */
 
-/* The length of the character at p, or 0 when it is not UTF-8. */
-static size_t utf8_length(const unsigned char *p, size_t n) {
-    static const struct {
-        unsigned char first, last, low, high; /* range of the second byte */
-        size_t length;
-    } rows[] = {
-        {0x00, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
-        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
-        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (*p < rows[i].first || *p > rows[i].last) continue;
-        if (rows[i].length > n) return 0;
-        if (rows[i].length > 1 && (p[1] < rows[i].low || p[1] > rows[i].high)) return 0;
-        for (size_t k = 2; k < rows[i].length; k++)
-            if ((p[k] & 0xc0) != 0x80) return 0;
-        return rows[i].length;
-    }
-    return 0;
+/* The length of the character at the start of text, or 0 when it is not UTF-8. */
+static size_t utf8_length(nib_str text) {
+    uint32_t cp;
+    return nib_utf8_char(text.ptr, text.len, &cp);
 }
 
 bool nib_cli_json_is_utf8(nib_str text) {
     for (size_t i = 0, n; i < text.len; i += n)
-        if (!(n = utf8_length((const unsigned char *)text.ptr + i, text.len - i))) return false;
+        if (!(n = utf8_length((nib_str){text.ptr + i, text.len - i}))) return false;
     return true;
 }
 
@@ -63,7 +49,7 @@ json_t *nib_cli_json_str(nib_str text) {
     if (nib_cli_json_is_utf8(text)) return json_stringn_nocheck(text.ptr ? text.ptr : "", text.len);
     nib_buf clean = {0};
     for (size_t i = 0; i < text.len;) {
-        size_t n = utf8_length((const unsigned char *)text.ptr + i, text.len - i);
+        size_t n = utf8_length((nib_str){text.ptr + i, text.len - i});
         if (n)
             nib_buf_append(&clean, text.ptr + i, n);
         else

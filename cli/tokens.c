@@ -1,18 +1,21 @@
 /* cli/tokens.c - token ids in -> readable lines out. Called by tokenize, trace and run --verbose-prompt. */
 #include "tokens.h"
 
+#include "base/utf8.h"
 
 void nib_cli_escaped(nib_buf *out, nib_str text) {
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-        if (c == '\n')
+    for (size_t i = 0, n; i < text.len; i += n) {
+        const char *p = text.ptr + i;
+        uint32_t cp;
+        n = nib_utf8_char(p, text.len - i, &cp);
+        if (*p == '\n')
             nib_buf_str(out, "\\n");
-        else if (c == '\\')
+        else if (*p == '\\')
             nib_buf_str(out, "\\\\");
-        else if (c < 0x20 || c == 0x7f)
-            nib_buf_printf(out, "\\x%02x", c);
+        else if (n && !nib_utf8_is_control(cp))
+            nib_buf_append(out, p, n);
         else
-            nib_buf_char(out, (char)c);
+            nib_buf_printf(out, "\\x%02x", (unsigned char)*p), n = 1;
     }
 }
 

@@ -48,6 +48,8 @@ static void test_control_characters(void **state) {
     assert_string_equal(err.message, "key 'a?[31m??b? é'");
     nib_error_prefix(&err, "dir\n/%s", "f");
     assert_string_equal(err.message, "dir?/f: key 'a?[31m??b? é'");
+    nib_fail(&err, NIB_E_FORMAT, "%s", "C1 \xc2\x9b[31m, cut \xe2\x96, overlong \xc0\x8a, stray \x80, surrogate \xed\xa0\x80, ▁ 😀");
+    assert_string_equal(err.message, "C1 ??[31m, cut ??, overlong ??, stray ?, surrogate ???, ▁ 😀");
 }
 
 static void test_long_messages_are_cut(void **state) {
@@ -58,6 +60,8 @@ static void test_long_messages_are_cut(void **state) {
     text[sizeof text - 1] = 0;
     nib_fail(&err, NIB_E_FORMAT, "%s", text);
     assert_int_equal(strlen(err.message), sizeof err.message - 1);
+    nib_fail(&err, NIB_E_FORMAT, "%.*s%s", (int)sizeof err.message - 2, text, "é"); /* no half of a character stays */
+    assert_string_equal(err.message + sizeof err.message - 3, "x?");
     nib_fail_errno(&err, ENOENT, "%s", text);
     assert_int_equal(strlen(err.message), sizeof err.message - 1);
     nib_error_prefix(&err, "path");

@@ -1,6 +1,8 @@
 /* base/status.c - texts of the status codes and the formatting of error messages. */
 #include "base/status.h"
 
+#include "base/utf8.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,10 +25,14 @@ const char *nib_version(void) {
     return NIB_VERSION;
 }
 
-/* Names in messages come from files: a terminal must not obey what they contain. */
-static void clean(char *s) {
-    for (; *s; s++)
-        if ((unsigned char)*s < 0x20 || *s == 0x7f) *s = '?';
+void nib_clean_line(char *text) {
+    for (size_t left = strlen(text), n; left; text += n, left -= n) {
+        uint32_t cp;
+        n = nib_utf8_char(text, left, &cp);
+        if (n && !nib_utf8_is_control(cp)) continue;
+        if (!n) n = 1;
+        memset(text, '?', n);
+    }
 }
 
 static nib_status fail_v(nib_error *err, nib_status code, uint64_t offset, const char *format, va_list args) {
@@ -34,7 +40,7 @@ static nib_status fail_v(nib_error *err, nib_status code, uint64_t offset, const
     err->code = code;
     err->offset = offset;
     vsnprintf(err->message, sizeof err->message, format, args);
-    clean(err->message);
+    nib_clean_line(err->message);
     return code;
 }
 
@@ -79,7 +85,7 @@ void nib_error_prefix(nib_error *err, const char *format, ...) {
     va_start(args, format);
     vsnprintf(prefix, sizeof prefix - 2, format, args);
     va_end(args);
-    clean(prefix);
+    nib_clean_line(prefix);
     strcat(prefix, ": ");
     size_t n = strlen(prefix), kept = strlen(err->message), room = sizeof err->message - 1 - n;
     if (kept > room) kept = room;

@@ -7,7 +7,7 @@
 
 #include "nib.h"
 
-/* Fills *err (if not NULL) and returns code. The message is cut to fit; control characters become '?'. */
+/* Fills *err (if not NULL) and returns code. The message is cut to fit and cleaned by nib_clean_line. */
 nib_status nib_fail(nib_error *err, nib_status code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* The same with a byte offset in the input. */
 nib_status nib_fail_at(nib_error *err, nib_status code, uint64_t offset, const char *format, ...)
@@ -16,6 +16,9 @@ nib_status nib_fail_at(nib_error *err, nib_status code, uint64_t offset, const c
 nib_status nib_fail_nomem(nib_error *err, uint64_t n_bytes, const char *what);
 /* NIB_E_IO with the text of an errno value after the message: "cannot open: No such file or directory". */
 nib_status nib_fail_errno(nib_error *err, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Makes a text one line of UTF-8 that a terminal shows and does not obey: control characters and bytes that are not
+ * UTF-8 become '?'. Names in messages come from files. */
+void nib_clean_line(char *text);
 /* Puts "prefix: " before the message of an error that is passed up; a prefix beyond 197 bytes is cut. */
 void nib_error_prefix(nib_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
