@@ -116,7 +116,8 @@ nib_status nib_team_new(nib_team **out, int n_threads, int n_cpus, nib_error *er
     team->n_threads = team->n_started;
     pthread_mutex_unlock(&team->mutex);
     if (code) {
-        nib_fail(err, NIB_E_NOMEM, "thread %d of %d could not be started (error %d)", team->n_started + 1, n_threads, code);
+        nib_fail(err, NIB_E_NOMEM, "thread %d of %d could not be started (error %d): ask for fewer threads",
+                 team->n_started + 1, n_threads, code);
         nib_team_free(team);
         return NIB_E_NOMEM;
     }
