@@ -5,12 +5,14 @@
 #include "list.h"
 #include "session.h"
 
+#include <errno.h>
 #include <string.h>
 
 typedef struct check_state {
     const nib_cli_options *opt;
     nib_cli_out out;
     const char *path;
+    nib_buf shown; /* the path, fit for a line */
     json_t *faults;
     size_t n_faults;
 } check_state;
@@ -19,8 +21,8 @@ static void report(void *user, const nib_error *fault) {
     check_state *c = user;
     c->n_faults++;
     if (!c->opt->json) {
-        bool names_file = !strncmp(fault->message, c->path, strlen(c->path)); /* faults of opening do */
-        nib_cli_out_printf(&c->out, "%s%s%s", names_file ? "" : c->path, names_file ? "" : ": ", fault->message);
+        bool names_file = !strncmp(fault->message, c->shown.ptr, strlen(c->shown.ptr)); /* faults of opening do */
+        nib_cli_out_printf(&c->out, "%s%s%s", names_file ? "" : c->shown.ptr, names_file ? "" : ": ", fault->message);
         if (fault->offset != NIB_NO_OFFSET)
             nib_cli_out_printf(&c->out, " (at byte %llu)", (unsigned long long)fault->offset);
         nib_cli_out_puts(&c->out, "\n");
@@ -42,6 +44,13 @@ static void check_file(check_state *c) {
     nib_tokenizer *tok;
     nib_error err;
     size_t before = c->n_faults;
+    c->shown.len = 0;
+    nib_buf_str(&c->shown, c->path);
+    if (!nib_buf_cstr(&c->shown)) {
+        c->out.error = ENOMEM;
+        return;
+    }
+    nib_clean_line(c->shown.ptr);
     if (nib_cli_open_file(&file, c->opt, c->path, &err) != NIB_OK) {
         report(c, &err);
         return;
@@ -52,7 +61,7 @@ static void check_file(check_state *c) {
     size_t reported = c->n_faults;
     if (nib_model_check(file, true, report, c, &err) != NIB_OK && c->n_faults == reported) report(c, &err);
     if (c->n_faults == before && !c->opt->json)
-        nib_cli_out_printf(&c->out, "%s: ok, %zu tensors\n", c->path, nib_gguf_n_tensors(file));
+        nib_cli_out_printf(&c->out, "%s: ok, %zu tensors\n", c->shown.ptr, nib_gguf_n_tensors(file));
     nib_gguf_close(file);
 }
 
@@ -81,6 +90,7 @@ int nib_cli_cmd_check(const nib_cli_options *opt, const nib_cli_term *term) {
         json_decref(c.faults);
         nib_cli_out_flush(&c.out);
     }
+    nib_buf_free(&c.shown);
     int status = n_bad ? NIB_CLI_FAILED : NIB_CLI_DONE;
     return nib_cli_out_close(&c.out, term, status);
 }

@@ -5,8 +5,12 @@
 int nib_cli_cmd_help(const nib_cli_options *opt, const nib_cli_term *term) {
     const nib_str *operands = opt->operands.items;
     int command = opt->operands.n ? nib_cli_command_find(operands[0].ptr) : -1;
+    if (opt->operands.n > 1) {
+        nib_cli_error(term, "expected one command: nib help COMMAND");
+        return NIB_CLI_USAGE;
+    }
     if (opt->operands.n && command < 0) {
-        nib_cli_error(term, "no command %s ('nib help' lists them)", operands[0].ptr);
+        nib_cli_error(term, "no command '%s' ('nib help' lists them)", operands[0].ptr);
         return NIB_CLI_USAGE;
     }
     nib_cli_out out;

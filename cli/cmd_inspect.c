@@ -44,9 +44,13 @@ static nib_status sum_types(inspect_state *t, nib_error *err) {
 
 static void print_metadata(inspect_state *t) {
     const nib_gguf *file = t->s.file;
-    nib_cli_out_printf(&t->out, "file        %s\nformat      GGUF version %u, alignment %u, %u file%s, %llu bytes\n",
-                       nib_gguf_path(file), nib_gguf_version(file), nib_gguf_alignment(file), nib_gguf_n_files(file),
-                       nib_gguf_n_files(file) == 1 ? "" : "s", (unsigned long long)nib_gguf_file_bytes(file));
+    nib_buf path = {0};
+    nib_cli_escaped(&path, (nib_str){nib_gguf_path(file), strlen(nib_gguf_path(file))});
+    nib_cli_out_printf(&t->out, "file        %.*s\nformat      GGUF version %u, alignment %u, %u file%s, %llu bytes\n",
+                       (int)path.len, path.ptr, nib_gguf_version(file), nib_gguf_alignment(file),
+                       nib_gguf_n_files(file), nib_gguf_n_files(file) == 1 ? "" : "s",
+                       (unsigned long long)nib_gguf_file_bytes(file));
+    nib_buf_free(&path);
     nib_cli_out_printf(&t->out, "parameters  %llu in %zu tensors\n\nmetadata    %zu keys\n",
                        (unsigned long long)t->n_params, nib_gguf_n_tensors(file), nib_gguf_n_keys(file));
     for (size_t i = 0; i < nib_gguf_n_keys(file); i++) {

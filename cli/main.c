@@ -6,14 +6,16 @@
 #include "options.h"
 #include "signals.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 static int unknown_command(const char *word, const nib_cli_term *term) {
     nib_str names[NIB_CLI_N_COMMANDS];
     for (int i = 0; i < NIB_CLI_N_COMMANDS; i++)
         names[i] = (nib_str){nib_cli_command_at(i)->name, strlen(nib_cli_command_at(i)->name)};
     nib_str nearest = names[nib_cli_nearest((nib_str){word, strlen(word)}, names, NIB_CLI_N_COMMANDS)];
-    nib_cli_error(term, "unknown command %s; the nearest is %.*s ('nib help' lists all; a model goes after -m)", word,
+    nib_cli_error(term, "unknown command '%s'; the nearest is %.*s ('nib help' lists all; a model goes after -m)", word,
                   (int)nearest.len, nearest.ptr);
     return NIB_CLI_USAGE;
 }
@@ -27,10 +29,18 @@ static int run(const nib_cli_options *opt, const nib_cli_term *term) {
     return nib_cli_out_close(&out, term, NIB_CLI_DONE);
 }
 
+/* A stream that the caller closed gets a descriptor that refuses: else the next file opened, the model, would take its
+ * number and be read as the input. */
+static void hold_streams(void) {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
+}
+
 int main(int argc, char **argv) {
     nib_cli_term term = nib_cli_term_new(NIB_CLI_AUTO);
     nib_cli_options opt;
     nib_error err;
+    hold_streams();
     nib_cli_signals_init();
     nib_cli_json_init();
     if (argc < 2) {

@@ -21,10 +21,11 @@ static void on_bus(int signal_number) {
 }
 
 void nib_cli_signals_init(void) {
-    struct sigaction pipe = {.sa_handler = SIG_IGN}, bus = {.sa_handler = on_bus};
-    sigemptyset(&pipe.sa_mask);
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, bus = {.sa_handler = on_bus};
+    sigemptyset(&ignore.sa_mask);
     sigemptyset(&bus.sa_mask);
-    sigaction(SIGPIPE, &pipe, NULL);
+    sigaction(SIGPIPE, &ignore, NULL); /* the write fails, and says why */
+    sigaction(SIGXFSZ, &ignore, NULL);
     sigaction(SIGBUS, &bus, NULL);
 }
 

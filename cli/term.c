@@ -1,6 +1,7 @@
 /* cli/term.c - messages, the progress bar and standard output. */
 #include "term.h"
 
+#include "base/status.h"
 #include "command.h"
 #include "options.h"
 #include "signals.h"
@@ -41,6 +42,7 @@ static void say(const nib_cli_term *term, const char *label, const char *color, 
         n = snprintf(line, sizeof line, "nib: %s%s:%s ", term->err_color ? color : "", label,
                      term->err_color ? "\033[0m" : "");
     int m = vsnprintf(line + n, sizeof line - (size_t)n - 1, format, args);
+    if (label) nib_clean_line(line + n); /* what the user typed may be quoted in it */
     n += m < 0 ? 0 : m;
     if (n > (int)sizeof line - 2) n = (int)sizeof line - 2;
     line[n++] = '\n';
@@ -146,12 +148,11 @@ void nib_cli_out_puts(nib_cli_out *out, const char *text) {
 }
 
 void nib_cli_out_printf(nib_cli_out *out, const char *format, ...) {
-    char text[2048];
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(text, sizeof text, format, args);
+    nib_buf_vprintf(&out->buf, format, args);
     va_end(args);
-    if (n > 0) nib_cli_out_write(out, (nib_str){text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1});
+    written(out);
 }
 
 int nib_cli_out_close(nib_cli_out *out, const nib_cli_term *term, int status) {

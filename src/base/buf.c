@@ -28,18 +28,24 @@ bool nib_buf_char(nib_buf *buf, char c) {
     return nib_buf_append(buf, &c, 1);
 }
 
-bool nib_buf_printf(nib_buf *buf, const char *format, ...) {
-    va_list args, again;
-    va_start(args, format);
+bool nib_buf_vprintf(nib_buf *buf, const char *format, va_list args) {
+    va_list again;
     va_copy(again, args);
     int n = vsnprintf(NULL, 0, format, args);
-    va_end(args);
     bool ok = n >= 0 && nib_buf_reserve(buf, (size_t)n + 1);
     if (ok) {
         vsnprintf(buf->ptr + buf->len, (size_t)n + 1, format, again);
         buf->len += (size_t)n;
     }
     va_end(again);
+    return ok;
+}
+
+bool nib_buf_printf(nib_buf *buf, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    bool ok = nib_buf_vprintf(buf, format, args);
+    va_end(args);
     return ok;
 }
 

@@ -47,6 +47,22 @@ class Streams(Case):
             self.assertEqual(done.returncode, 1, args)
             self.assertIn(b"nib: error: cannot write to standard output", done.stderr)
 
+    def test_closed_streams(self):
+        """A closed stream is an error of that stream; the model does not take its place."""
+        for command, line in ((f"tokenize --jsonl -m '{self.model}' <&-", b"cannot read standard input: Bad file"),
+                              (f"-m '{self.model}' -n 2 <&-", b"cannot read standard input: Bad file"),
+                              (f"-m '{self.model}' -p x -n 2 >&-", b"cannot write to standard output: Bad file")):
+            done = subprocess.run(f"'{Config.nib}' {command}", shell=True, capture_output=True)
+            self.assertEqual((done.returncode, done.stdout), (1, b""), command)
+            self.assertIn(line, done.stderr)
+
+    def test_file_size_limit(self):
+        with open(os.path.join(Config.scratch, "limited"), "wb") as f:
+            done = subprocess.run(["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", Config.nib, "help"], stdout=f,
+                                  stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"cannot write to standard output: File too large", done.stderr)
+
     def test_streaming(self):
         """On a pipe each token comes when it is made, not when a buffer is full."""
         p = self.start()
