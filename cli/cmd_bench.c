@@ -107,7 +107,8 @@ static uint32_t longest(const nib_cli_list *lengths, uint32_t at_least) {
 }
 
 static nib_status bench(bench_state *b, const nib_cli_options *opt, const nib_cli_term *term, nib_error *err) {
-    uint32_t n_max = longest(&opt->bench_gen, longest(&opt->bench_prompt, 1));
+    uint32_t n_max = longest(&opt->bench_gen, longest(&opt->bench_prompt, 0));
+    if (n_max == 0) return nib_fail(err, NIB_E_ARG, "nothing to measure: -p or -n must be above 0");
     NIB_TRY(nib_cli_need_model(opt, err));
     NIB_TRY(nib_cli_session_file(&b->s, opt, term, opt->model, err));
     NIB_TRY(nib_cli_session_model(&b->s, err));

@@ -78,7 +78,7 @@ static nib_status detokenize(detokenize_state *d, const nib_cli_options *opt, co
     char *text;
     size_t len;
     NIB_TRY(nib_cli_need_model(opt, err));
-    if (!opt->jsonl) NIB_TRY(read_ids(d, opt, err));
+    NIB_TRY(opt->jsonl ? nib_cli_input_none(opt, err) : read_ids(d, opt, err));
     NIB_TRY(nib_cli_session_open(&d->s, opt, term, err));
     if (opt->jsonl) return NIB_OK;
     NIB_TRY(nib_detokenize(d->s.tok, d->ids.ids, d->ids.n, opt->special ? NIB_UNPARSE_SPECIAL : 0, &text, &len, err));

@@ -49,7 +49,7 @@ static void print(tokenize_state *t) {
 
 static nib_status tokenize(tokenize_state *t, const nib_cli_options *opt, const nib_cli_term *term, nib_error *err) {
     NIB_TRY(nib_cli_need_model(opt, err));
-    if (!opt->jsonl) NIB_TRY(nib_cli_input_read(opt, &t->text, err));
+    NIB_TRY(opt->jsonl ? nib_cli_input_none(opt, err) : nib_cli_input_read(opt, &t->text, err));
     NIB_TRY(nib_cli_session_open(&t->s, opt, term, err));
     if (opt->jsonl) return NIB_OK;
     unsigned flags = (opt->add_bos ? NIB_ADD_SPECIAL : 0u) | (opt->parse_special ? NIB_PARSE_SPECIAL : 0u);

@@ -73,3 +73,8 @@ nib_status nib_cli_input_read(const nib_cli_options *opt, nib_buf *text, nib_err
     if (isatty(STDIN_FILENO)) return nib_fail(err, NIB_E_ARG, "no input: give -p TEXT or -f FILE, or pipe a text in");
     return read_file("-", text, err);
 }
+
+nib_status nib_cli_input_none(const nib_cli_options *opt, nib_error *err) {
+    const char *given = opt->prompt ? "-p" : opt->file ? "-f" : opt->operands.n ? "the arguments" : NULL;
+    return given ? nib_fail(err, NIB_E_ARG, "--jsonl reads standard input: leave out %s", given) : NIB_OK;
+}

@@ -18,7 +18,7 @@ typedef struct value {
 } value;
 
 static nib_status wrong(const value *v, const char *wanted) {
-    return nib_fail(v->err, NIB_E_ARG, "%.*s %s: expected %s", NIB_STR_ARG(v->name), v->text, wanted);
+    return nib_fail(v->err, NIB_E_ARG, "%.*s %s: expected %s", NIB_STR_ARG(v->name), *v->text ? v->text : "''", wanted);
 }
 
 static nib_status out_of_range(const value *v) {
@@ -69,6 +69,7 @@ static nib_status parse_FLOAT(const value *v) {
 }
 
 static nib_status parse_STRING(const value *v) {
+    if (!*v->text && !strcmp(v->option->arg, "FILE")) return wrong(v, "the path of a file");
     *(const char **)v->field = v->text;
     return NIB_OK;
 }

@@ -60,6 +60,15 @@ class Tokens(Case):
         for answer in self.jsonl("detokenize", *bad, code=1):
             self.assertEqual(list(answer), ["error"])
 
+    def test_jsonl_takes_no_other_input(self):
+        for command, args in (("tokenize", ("-p", "x")), ("tokenize", ("-f", "x")), ("detokenize", (1,))):
+            self.usage(command, "-m", self.vocabulary, "--jsonl", *args, says="--jsonl reads standard input")
+
+    def test_controls_are_escaped(self):
+        """A terminal shall show a token and not obey it: C1 as well as C0."""
+        r = self.nib("trace", "-m", self.model, stdin="\x1b[31m\u009b31m\x7fé".encode())
+        self.assertIn("\\x1b[31m\\xc2\\x9b31m\\x7fé", r.out)
+
     def test_speed(self):
         """Thousands a second."""
         n = 20000
@@ -205,6 +214,7 @@ class Files(Case):
         bad = tiny("bad", keys={"llama.attention.head_count": (tiny_gguf.U32, 0)})
         r = self.nib("check", cut, self.model, bad, "nowhere.gguf", code=1)
         self.assertEqual([line.split(": ")[0] for line in r.out.splitlines()], [cut, self.model, bad, "nowhere.gguf"])
+        self.assertTrue(self.nib("check", "a\nb", code=1).out.startswith("a?b: cannot open"))
         faults = self.nib("check", bad, "--json", code=1).json["faults"]
         self.assertIn("head_count", faults[0]["message"])
         nan = os.path.join(Config.scratch, "nan.gguf")
@@ -234,3 +244,4 @@ class Files(Case):
         self.assertRegex(r.out, r"(?m)^pp8 +[\d.]+ \+/- +[\d.]+ tokens/s")
         self.assertRegex(r.out, r"(?m)^tg8 .* GB/s$")
         self.usage("bench", "-m", self.model, "-p", "8,x", says="joined by commas")
+        self.usage("bench", "-m", self.model, "-p", 0, "-n", 0, says="nothing to measure")

@@ -29,6 +29,9 @@ class Usage(Case):
     def test_unknown_command(self):
         self.usage("rnu", says=["rnu", "nearest is run"])
         self.usage("tokenise", says="nearest is tokenize")
+        self.usage("\x1b[31mx\ny\u009b", says="command '?[31mx?y??';")
+        self.usage("help", "a\nb", says="no command 'a?b'")
+        self.usage("help", "run", "tokenize", says="expected one command")
 
     def test_unknown_option_names_the_nearest(self):
         for typed, nearest in [("--topk", "--top-k"), ("--tempreature", "--temperature"), ("--n-predct", "--n-predict"),
@@ -53,6 +56,8 @@ class Usage(Case):
                            (("-s", "4294967296"), "to 4294967295"), (("-ctk", "q5_0"), "f16|f32|q8_0"),
                            (("-l", "5"), "ID+BIAS"), (("-l", "5+x"), "bias"), (("-l", "x+1"), "ID+BIAS"),
                            (("--load-mode", "fast"), "mmap"), (("--color", "on", "x"), "unexpected argument"),
+                           (("-c", 1 << 30), "to 268435456"), (("--temp", ""), "--temp '': expected a number"),
+                           (("-f", ""), "-f '': expected the path"), (("-m", ""), "-m '': expected the path"),
                            (("-t", "two"), "whole number"), (("--json=1",), "takes no value")]:
             self.usage("-m", self.model, *args, says=says)
 
@@ -111,7 +116,7 @@ class Help(Case):
         text = self.nib("help").out
         for command in COMMANDS:
             self.assertRegex(text, rf"(?m)^  {command} ")
-        self.usage("help", "nothing", says="no command nothing")
+        self.usage("help", "nothing", says="no command 'nothing'")
 
     def test_help_is_complete_and_plain(self):
         rows = table()
