@@ -63,7 +63,7 @@ static nib_tokenizer *make(const uint8_t *head, nib_str *left) {
     static const char *const names[] = {"", "My Phi-3", "modern-bert"};
     const char *model = models[head[0] % 5];
     nib_gguf_writer w = {0};
-    size_t n_pre = 0;
+    size_t n_pre = 1;
     while (nib_text_pre_at(n_pre)) n_pre++;
     nib_gguf_write_str(&w, "general.name", names[head[2] >> 6 & 1 ? 1 : head[2] >> 7 ? 2 : 0]);
     nib_gguf_write_str(&w, "tokenizer.ggml.model", model);

@@ -63,7 +63,7 @@ static void test_against_naive(void **state) {
     nib_text_merge merge = {0};
     static rules r;
     for (int round = 0; round < 300; round++) {
-        uint32_t ids[200], wanted[200];
+        uint32_t ids[200] = {0}, wanted[200] = {0};
         size_t n = 1 + blocks_random(&seed) % (round % 2 ? 200 : 40);
         random_rules(&r, &seed);
         for (size_t i = 0; i < n; i++) ids[i] = wanted[i] = (uint32_t)(blocks_random(&seed) % N_KINDS);

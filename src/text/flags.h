@@ -6,8 +6,8 @@
 enum {
     NIB_TEXT_ADD_BOS = 1 << 0,
     NIB_TEXT_ADD_EOS = 1 << 1,
-    NIB_TEXT_ADD_SEP = 1 << 2,
-    NIB_TEXT_NO_BOS = 1 << 3,         /* the kind's default id is not used */
+    NIB_TEXT_ADD_SEP = 1 << 2,        /* WordPiece: at the end */
+    NIB_TEXT_ALWAYS_BOS = 1 << 3,     /* whatever the file says: early files of Gemma 4 say no */
     NIB_TEXT_SPACE_PREFIX = 1 << 4,   /* a space in front of the text, and in front of text behind a special token */
     NIB_TEXT_MERGE_SPACES = 1 << 5,   /* runs of spaces count as one, those at the ends as none */
     NIB_TEXT_CLEAN = 1 << 6,          /* decoding takes out the space before . , ! ? and some apostrophes */

@@ -50,13 +50,13 @@ static bool bpe_word(const nib_tokenizer *tok, nib_text_work *work, nib_str word
     return nib_text_bpe_word(&tok->as.bpe, &work->bpe, word, out);
 }
 
-static nib_status bpe_encode(const nib_tokenizer *tok, nib_text_work *work, nib_str text,
-                             nib_token_list *out, nib_error *err) {
+static nib_status bpe_encode(const nib_tokenizer *tok, nib_text_work *work, nib_str text, nib_token_list *out,
+                             nib_error *err) {
     text = nib_text_well_formed(text, &work->well_formed);
     if (tok->flags & NIB_TEXT_NFC) text = nib_text_nfc(text, &work->normal);
     if (tok->flags & NIB_TEXT_ESCAPE) text = nib_text_escape(text, false, &work->escaped);
     if (work->well_formed.failed || work->normal.failed || work->escaped.failed) return nomem(text, err);
-    if (!nib_text_words_begin(&work->words, text.len)) return nomem(text, err);
+    if (!nib_text_words_begin(&work->words, work->len)) return nomem(text, err);
     NIB_TRY(nib_text_pretok_begin(&work->walk, &tok->pretok, text, err));
     nib_str word;
     while (nib_text_pretok_next(&work->walk, &word, err))
@@ -106,7 +106,7 @@ static nib_status spm_encode(const nib_tokenizer *tok, nib_text_work *work, nib_
                              nib_error *err) {
     bool has_prefix = (tok->flags & NIB_TEXT_SPACE_PREFIX) && !work->is_continuation;
     nib_str left = nib_text_escape(text, has_prefix, &work->escaped), word;
-    if (work->escaped.failed || !nib_text_words_begin(&work->words, text.len)) return nomem(text, err);
+    if (work->escaped.failed || !nib_text_words_begin(&work->words, work->len)) return nomem(text, err);
     while (nib_text_cut_next(&tok->cut, &left, &word))
         if (!encode_word(tok, work, word, spm_word, out)) return nomem(text, err);
     return NIB_OK;
@@ -157,12 +157,12 @@ enum {
     STRIP_ACCENTS = NIB_TEXT_STRIP_ACCENTS,
 };
 
-#define CODE_bpe true, false, bpe_build, bpe_release, bpe_encode, bpe_decode
-#define CODE_spm false, false, spm_build, spm_release, spm_encode, decode_spaces
-#define CODE_unigram false, false, unigram_build, unigram_release, unigram_encode, decode_spaces
-#define CODE_wordpiece false, true, wordpiece_build, wordpiece_release, wordpiece_encode, decode_spaces
-#define KIND(model, name, code, bos, eos, unk, sep, pad, mask, flags)                                                  \
-    {model, name, bos, eos, unk, sep, pad, mask, flags, CODE_##code},
+#define CODE_bpe false, bpe_build, bpe_release, bpe_encode, bpe_decode
+#define CODE_spm false, spm_build, spm_release, spm_encode, decode_spaces
+#define CODE_unigram false, unigram_build, unigram_release, unigram_encode, decode_spaces
+#define CODE_wordpiece true, wordpiece_build, wordpiece_release, wordpiece_encode, decode_spaces
+#define KIND(model, name, code, pre, bos, eos, unk, sep, pad, mask, flags)                                             \
+    {model, name, pre, bos, eos, unk, sep, pad, mask, flags, CODE_##code},
 static const nib_text_kind kinds[] = {
 #include "text/kinds.def"
 };

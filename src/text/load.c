@@ -96,7 +96,7 @@ static nib_status choose_pre(nib_tokenizer *tok, const nib_gguf *file, const cha
                              nib_error *err) {
     nib_str name = {NULL, 0};
     NIB_TRY(get_str(file, KEY("pre"), &name, err));
-    if (!tok->kind->has_pre) {
+    if (!tok->kind->pre) {
         if (wanted)
             nib_text_warn(tok, "pre-tokenizer \"%s\" is not used: tokenizers of kind %s have none", wanted,
                           tok->kind->name);
@@ -104,7 +104,7 @@ static nib_status choose_pre(nib_tokenizer *tok, const nib_gguf *file, const cha
     }
     const char *where = KEY("pre");
     if (wanted) name = (nib_str){wanted, strlen(wanted)}, where = "config.pre";
-    else if (strcmp(tok->kind->model, "gemma4") == 0) name = (nib_str){"gemma4", 6};
+    else if (tok->kind->pre[0]) name = (nib_str){tok->kind->pre, strlen(tok->kind->pre)};
     if (!name.len) {
         nib_text_warn(tok, "the file names no pre-tokenizer (" KEY("pre") "): text is cut by a general rule that may "
                            "differ from the model's own, which makes its answers worse; choose one with `pre`");
@@ -117,12 +117,14 @@ static nib_status choose_pre(nib_tokenizer *tok, const nib_gguf *file, const cha
 }
 
 static nib_status get_flags(nib_tokenizer *tok, const nib_gguf *file, nib_error *err) {
-    unsigned *flags = &tok->flags, can = tok->kind->has_pre || tok->kind->ends_with_sep ? 0 : ~0u;
-    NIB_TRY(get_flag(file, KEY("add_space_prefix"), NIB_TEXT_SPACE_PREFIX & can, flags, err));
-    NIB_TRY(get_flag(file, KEY("remove_extra_whitespaces"), NIB_TEXT_MERGE_SPACES & can, flags, err));
+    unsigned *flags = &tok->flags;
+    bool is_sentencepiece = !tok->kind->pre && !tok->kind->ends_with_sep; /* the others do nothing to spaces */
+    NIB_TRY(get_flag(file, KEY("add_space_prefix"), is_sentencepiece ? NIB_TEXT_SPACE_PREFIX : 0, flags, err));
+    NIB_TRY(get_flag(file, KEY("remove_extra_whitespaces"), is_sentencepiece ? NIB_TEXT_MERGE_SPACES : 0, flags, err));
     NIB_TRY(get_flag(file, KEY("add_bos_token"), NIB_TEXT_ADD_BOS, flags, err));
     NIB_TRY(get_flag(file, KEY("add_eos_token"), NIB_TEXT_ADD_EOS, flags, err));
     NIB_TRY(get_flag(file, KEY("add_sep_token"), NIB_TEXT_ADD_SEP, flags, err));
+    if (*flags & NIB_TEXT_ALWAYS_BOS) *flags |= NIB_TEXT_ADD_BOS;
     NIB_TRY(get_flag(file, KEY("normalizer.lowercase"), NIB_TEXT_LOWERCASE | NIB_TEXT_STRIP_ACCENTS, flags, err));
     return get_flag(file, KEY("normalizer.strip_accents"), NIB_TEXT_STRIP_ACCENTS, flags, err);
 }
@@ -232,7 +234,7 @@ static const struct {
 static nib_status get_roles(nib_tokenizer *tok, const nib_gguf *file, nib_error *err) {
     const nib_text_kind *kind = tok->kind;
     for (size_t i = 0; i < NIB_TEXT_N_ROLES; i++) tok->role[i] = NIB_TOKEN_NONE;
-    tok->role[NIB_TEXT_BOS] = tok->flags & NIB_TEXT_NO_BOS ? NIB_TOKEN_NONE : kind->bos;
+    tok->role[NIB_TEXT_BOS] = kind->bos;
     tok->role[NIB_TEXT_EOS] = kind->eos;
     tok->role[NIB_TEXT_UNK] = kind->unk;
     tok->role[NIB_TEXT_SEP] = kind->sep;
@@ -261,7 +263,7 @@ static void check_added(nib_tokenizer *tok, unsigned flag, nib_text_role role) {
 static nib_status get_source(nib_tokenizer *tok, const nib_gguf *file, nib_text_source *source, nib_error *err) {
     const nib_gguf_value *v;
     NIB_TRY(get_array(file, KEY("merges"), NIB_GGUF_STRING, UINT64_MAX, &v, err));
-    if (!v && tok->kind->has_pre)
+    if (!v && tok->kind->pre)
         return nib_fail(err, NIB_E_FORMAT,
                         KEY("merges") " is missing, expected an array of strings as " KEY("model") " is \"%s\"",
                         tok->kind->model);
@@ -290,6 +292,7 @@ static nib_status load(nib_tokenizer *tok, const nib_gguf *file, const char *pre
     nib_text_roles_by_text(tok);
     check_added(tok, NIB_TEXT_ADD_BOS, NIB_TEXT_BOS);
     check_added(tok, NIB_TEXT_ADD_EOS, NIB_TEXT_EOS);
+    if (tok->kind->ends_with_sep) check_added(tok, NIB_TEXT_ADD_SEP, NIB_TEXT_SEP);
     NIB_TRY(tok->kind->build(tok, &source, err));
     NIB_TRY(get_str(file, "general.name", &name, err));
     NIB_TRY(get_str(file, "general.architecture", &arch, err));

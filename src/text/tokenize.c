@@ -25,15 +25,16 @@ static nib_status tokenize(const nib_tokenizer *tok, nib_text_work *work, nib_st
         if (fragment.id != NIB_TOKEN_NONE) ok = nib_text_list_add(out, fragment.id);
         else NIB_TRY(tok->kind->encode(tok, work, fragment.text, out, err));
     }
-    if (ok && add && tok->kind->ends_with_sep) ok = add_role(tok, NIB_TEXT_SEP, out);
-    else if (ok && add && (tok->flags & NIB_TEXT_ADD_EOS)) ok = add_role(tok, NIB_TEXT_EOS, out);
+    nib_text_role last = tok->kind->ends_with_sep ? NIB_TEXT_SEP : NIB_TEXT_EOS;
+    bool has_last = tok->flags & (last == NIB_TEXT_SEP ? NIB_TEXT_ADD_SEP : NIB_TEXT_ADD_EOS);
+    if (ok && add && has_last) ok = add_role(tok, last, out);
     return ok ? NIB_OK : nib_fail_nomem(err, text.len, "tokenizing a text of that length");
 }
 
 nib_status nib_tokenize(const nib_tokenizer *tok, const char *text, size_t len, unsigned flags, nib_token_list *out,
                         nib_error *err) {
     if (len > MAX_TEXT) return nib_fail(err, NIB_E_LIMIT, "a text of %zu bytes; at most %zu at once", len, MAX_TEXT);
-    nib_text_work work = {0};
+    nib_text_work work = {.len = len};
     size_t n = out->n;
     nib_status status = tokenize(tok, &work, (nib_str){len ? text : "", len}, flags, out, err);
     nib_text_work_free(&work);
@@ -42,7 +43,7 @@ nib_status nib_tokenize(const nib_tokenizer *tok, const char *text, size_t len, 
 }
 
 nib_status nib_text_continue(const nib_tokenizer *tok, nib_str text, nib_token_list *out, nib_error *err) {
-    nib_text_work work = {.is_continuation = true};
+    nib_text_work work = {.len = text.len, .is_continuation = true};
     nib_status status = text.len ? tok->kind->encode(tok, &work, text, out, err) : NIB_OK;
     nib_text_work_free(&work);
     return status;

@@ -27,23 +27,24 @@ typedef struct nib_text_source {
     const nib_text_pre *pre;
 } nib_text_source;
 
-/* The buffers of one nib_tokenize. Zero-initialise. */
+/* The buffers of one nib_tokenize. Set len, the rest is zero. */
 typedef struct nib_text_work {
+    size_t len;           /* of the whole text */
+    bool is_continuation; /* text came before: no space is put in front */
     nib_text_words words;
     nib_text_bpe_work bpe;
     nib_text_pretok_walk walk;
     nib_text_spm_work spm;
     nib_text_unigram_work unigram;
     nib_buf well_formed, normal, escaped, word;
-    bool is_continuation; /* text came before: no space is put in front */
 } nib_text_work;
 void nib_text_work_free(nib_text_work *work);
 
 typedef struct nib_text_kind { /* a row of kinds.def */
     const char *model, *name;
+    const char *pre; /* the pre-tokenizer; "": as the file says, NULL: none */
     nib_token bos, eos, unk, sep, pad, mask;
     unsigned flags;
-    bool has_pre;   /* words are cut by a pre-tokenizer */
     bool ends_with_sep; /* NIB_ADD_SPECIAL ends a text with SEP, not EOS */
     nib_status (*build)(nib_tokenizer *tok, const nib_text_source *source, nib_error *err);
     void (*release)(nib_tokenizer *tok);

@@ -69,7 +69,7 @@ nib_status tokenizer_make(const tokenizer_spec *spec, nib_tokenizer **out, nib_e
 }
 
 nib_tokenizer *tokenizer_must(const tokenizer_spec *spec) {
-    nib_tokenizer *tok;
+    nib_tokenizer *tok = NULL;
     nib_error err;
     if (tokenizer_make(spec, &tok, &err) != NIB_OK) fail_msg("%s", err.message);
     return tok;
@@ -77,7 +77,7 @@ nib_tokenizer *tokenizer_must(const tokenizer_spec *spec) {
 
 nib_tokenizer *tokenizer_small(const char *kind, const char *pre) {
     nib_gguf_writer w = {0};
-    nib_tokenizer *tok;
+    nib_tokenizer *tok = NULL;
     nib_error err;
     nib_gguf_write_str(&w, "general.architecture", "llama");
     nib_status status = vocab_write(&w, kind, 320, &err);
