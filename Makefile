@@ -44,8 +44,9 @@ test:
 	@ctest --preset release -j $(JOBS)
 
 check: all
+	$(call build,release,--target nib_static nib_shared)
 	@scripts/check_layers
-	@scripts/check_style
+	@scripts/check_style build/release/libnib.a build/release/libnib.so
 	@scripts/check_docs
 	@man/update --check build/release/nib
 
