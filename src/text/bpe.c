@@ -102,7 +102,7 @@ static nib_status add_rules(nib_text_bpe *bpe, nib_str merges, uint64_t n, nib_e
     uint32_t n_slots = 16;
     while (n_slots / 2 < n) n_slots *= 2;
     bpe->mask = n_slots - 1;
-    bpe->pairs = nib_calloc(n_slots, sizeof *bpe->pairs);
+    bpe->pairs = nib_pages_new(n_slots * sizeof *bpe->pairs);
     if (!bpe->pairs) return nib_fail_nomem(err, (uint64_t)n_slots * sizeof *bpe->pairs, "merge rules");
     nib_buf scratch = {0};
     nib_status status = NIB_OK;
@@ -139,7 +139,7 @@ nib_status nib_text_bpe_init(nib_text_bpe *bpe, const nib_text_vocab *vocab, nib
 
 void nib_text_bpe_free(nib_text_bpe *bpe) {
     nib_text_vocab_free(&bpe->extra);
-    nib_free(bpe->pairs);
+    nib_pages_free(bpe->pairs, ((size_t)bpe->mask + 1) * sizeof *bpe->pairs);
     *bpe = (nib_text_bpe){0};
 }
 

@@ -22,7 +22,7 @@ nib_status nib_text_vocab_init(nib_text_vocab *vocab, uint32_t n, uint64_t n_byt
     vocab->at = nib_alloc((size_t)n + 1, sizeof *vocab->at);
     vocab->score = nib_calloc(n, sizeof *vocab->score);
     vocab->attr = nib_alloc(n, sizeof *vocab->attr);
-    vocab->slots = nib_calloc(n_slots, sizeof *vocab->slots);
+    vocab->slots = nib_pages_new(n_slots * sizeof *vocab->slots); /* huge pages: looking up is all misses */
     if (!vocab->text || !vocab->at || !vocab->score || !vocab->attr || !vocab->slots) {
         nib_text_vocab_free(vocab);
         return nib_fail_nomem(err, n_bytes + (uint64_t)n * 26, "a vocabulary");
@@ -36,7 +36,7 @@ void nib_text_vocab_free(nib_text_vocab *vocab) {
     nib_free(vocab->at);
     nib_free(vocab->score);
     nib_free(vocab->attr);
-    nib_free(vocab->slots);
+    nib_pages_free(vocab->slots, ((size_t)vocab->mask + 1) * sizeof *vocab->slots);
     *vocab = (nib_text_vocab){0};
 }
 
