@@ -23,17 +23,15 @@ static const struct {
 #undef HINT
 };
 
-/* ---- the chain */
-
-/* Whether a chain that the file recommends is one. */
-static bool chain_is_valid(const nib_cli_session *s, const char *chain, nib_error *err) {
-    nib_sampler_params params = NIB_SAMPLER_PARAMS_INIT;
+/* Whether a sampler can be made of what the file recommends. */
+static bool are_valid(const nib_sampler_params *params, nib_error *err) {
     nib_sampler *sampler;
-    params.chain = chain;
-    nib_status status = nib_sampler_new(&sampler, &params, nib_model_n_vocab(s->model), err);
+    nib_status status = nib_sampler_new(&sampler, params, 1, err);
     nib_sampler_free(sampler);
     return status == NIB_OK;
 }
+
+/* ---- the chain */
 
 static nib_status make_chain(const nib_cli_session *s, nib_buf *chain, nib_error *err) {
     const nib_cli_options *opt = s->opt;
@@ -45,8 +43,11 @@ static nib_status make_chain(const nib_cli_session *s, nib_buf *chain, nib_error
     if (opt->sampler_letters) return NIB_OK;
     if (!given && hint && hint->type == NIB_GGUF_STRING) {
         nib_error bad;
+        nib_sampler_params trial = NIB_SAMPLER_PARAMS_INIT;
         nib_buf_append(chain, hint->as.str.ptr, hint->as.str.len);
-        if (nib_buf_cstr(chain) && chain_is_valid(s, chain->ptr, &bad)) return NIB_OK;
+        trial.chain = nib_buf_cstr(chain);
+        if (!trial.chain) return nib_fail_nomem(err, hint->as.str.len, "the chain of samplers");
+        if (are_valid(&trial, &bad)) return NIB_OK;
         nib_cli_warning(s->term, "general.sampling.sequence of the file is not used: %s", bad.message);
         chain->len = 0;
     }
@@ -56,20 +57,31 @@ static nib_status make_chain(const nib_cli_session *s, nib_buf *chain, nib_error
 
 /* ---- values */
 
+static void set_hint(nib_sampler_params *params, size_t i, double x) {
+    void *field = (char *)params + (hints[i].offset - offsetof(nib_cli_options, sampling));
+    if (hints[i].is_int)
+        *(int32_t *)field = (int32_t)x;
+    else
+        *(float *)field = (float)x;
+}
+
 static void apply_hints(const nib_cli_session *s, nib_sampler_params *params) {
     for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++) {
         const nib_gguf_value *value = nib_gguf_find(s->file, hints[i].key);
+        nib_sampler_params trial = NIB_SAMPLER_PARAMS_INIT;
+        nib_error bad;
         double x;
         if (!value || nib_cli_given(s->opt, hints[i].offset)) continue;
-        if (!nib_cli_metadata_number(value, &x) || fabs(x) > 1e9) {
+        if (!nib_cli_metadata_number(value, &x) || !(fabs(x) <= 1e9)) {
             nib_cli_warning(s->term, "%s of the file is not used: not a sensible number", hints[i].key);
             continue;
         }
-        void *field = (char *)params + (hints[i].offset - offsetof(nib_cli_options, sampling));
-        if (hints[i].is_int)
-            *(int32_t *)field = (int32_t)x;
-        else
-            *(float *)field = (float)x;
+        set_hint(&trial, i, x);
+        if (!are_valid(&trial, &bad)) {
+            nib_cli_warning(s->term, "%s of the file is not used: %s", hints[i].key, bad.message);
+            continue;
+        }
+        set_hint(params, i, x);
         if (s->opt->verbose) nib_cli_line(s->term, "sampling: %s = %.6g (from the file)", hints[i].key, x);
     }
 }

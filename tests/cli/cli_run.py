@@ -194,6 +194,11 @@ class Sampling(Case):
                                       "general.sampling.sequence": (tiny_gguf.STRING, "top_k;magic")})
         r = self.nib("-m", odd, "-p", "x", "-n", 1)
         self.assertEqual(r.err.count("nib: warning: "), 2)
+        odd = tiny("wild-hints", keys={"general.sampling.mirostat": (tiny_gguf.I32, 7),
+                                       "general.sampling.xtc_probability": (tiny_gguf.F32, 2),
+                                       "general.sampling.temp": (tiny_gguf.F32, float("nan"))})
+        r = self.nib("-m", odd, "-p", "x", "-n", 1)
+        self.assertEqual(r.err.count("of the file is not used"), 3)
         chain = tiny("chain", keys={"general.sampling.sequence": (tiny_gguf.STRING, "top_k")})
         self.assertEqual(self.nib("-m", chain, "-p", "Hello there", "-n", 24, "--ignore-eos", "--json", "-s", 9).json["ids"],
                          self.ids("-s", 9, "--samplers", "top_k"))
