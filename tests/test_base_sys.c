@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -83,6 +84,18 @@ static void test_cpu_count(void **state) {
     assert_int_equal(nib_cpu_count(NULL), n);
 }
 
+static void test_address_space_limit(void **state) {
+    (void)state;
+    struct rlimit old, low;
+    assert_int_equal(getrlimit(RLIMIT_AS, &old), 0);
+    low = (struct rlimit){.rlim_cur = 1 << 16, .rlim_max = old.rlim_max}; /* less than what is mapped by now */
+    assert_int_equal(setrlimit(RLIMIT_AS, &low), 0);
+    uint64_t total = nib_sys_total_memory(), left = nib_sys_free_memory();
+    assert_int_equal(setrlimit(RLIMIT_AS, &old), 0);
+    assert_true(total == 1 << 16);
+    assert_true(left == 1);
+}
+
 static void test_memory_and_time(void **state) {
     (void)state;
     uint64_t total = nib_sys_total_memory(), free_now = nib_sys_free_memory();
@@ -98,6 +111,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cpu_max),   cmocka_unit_test(test_cgroup_path),     cmocka_unit_test(test_field),
         cmocka_unit_test(test_cpu_count), cmocka_unit_test(test_memory_and_time),
+        cmocka_unit_test(test_address_space_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

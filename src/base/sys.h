@@ -6,10 +6,10 @@
 
 #include "nib.h"
 
-/* Bytes that can be had without swapping: the smaller of what the machine has free and what the cgroup leaves. Caches of
- * files count as free. */
+/* Bytes that can be had without swapping: the smallest of what the machine has free, what the cgroup leaves and what the
+ * limit of the address space (ulimit -v) leaves. Caches of files count as free. */
 uint64_t nib_sys_free_memory(void);
-/* Bytes of memory that this process could ever have: the smaller of the machine's and the cgroup's limit. */
+/* Bytes of memory that this process could ever have: the smallest of the same three. */
 uint64_t nib_sys_total_memory(void);
 /* Seconds of the monotonic clock. */
 double nib_sys_now(void);

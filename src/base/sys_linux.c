@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -219,10 +220,26 @@ static uint64_t memory_min(const char *key, cgroup_file_fn v2, cgroup_file_fn v1
     return n ? n : (uint64_t)1 << 30;
 }
 
+/* Batch systems limit the address space (ulimit -v). UINT64_MAX: nobody did. */
+static uint64_t address_space(void) {
+    struct rlimit limit;
+    return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? limit.rlim_cur : UINT64_MAX;
+}
+
+static uint64_t address_space_left(void) {
+    char text[256];
+    uint64_t limit = address_space(), used = 0;
+    if (limit == UINT64_MAX) return limit;
+    if (read_file("/proc/self/statm", text, sizeof text)) used = strtoull(text, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
+    return limit > used ? limit - used : 1;
+}
+
 uint64_t nib_sys_free_memory(void) {
-    return memory_min("MemAvailable:", memory_left_v2, memory_left_v1);
+    uint64_t n = memory_min("MemAvailable:", memory_left_v2, memory_left_v1), left = address_space_left();
+    return left < n ? left : n;
 }
 
 uint64_t nib_sys_total_memory(void) {
-    return memory_min("MemTotal:", memory_limit_v2, memory_limit_v1);
+    uint64_t n = memory_min("MemTotal:", memory_limit_v2, memory_limit_v1), most = address_space();
+    return most < n ? most : n;
 }
