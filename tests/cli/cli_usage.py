@@ -56,7 +56,7 @@ class Usage(Case):
                            (("-s", "4294967296"), "to 4294967295"), (("-ctk", "q5_0"), "f16|f32|q8_0"),
                            (("-l", "5"), "ID+BIAS"), (("-l", "5+x"), "bias"), (("-l", "x+1"), "ID+BIAS"),
                            (("--load-mode", "fast"), "mmap"), (("--color", "on", "x"), "unexpected argument"),
-                           (("-c", 1 << 30), "to 268435456"), (("--temp", ""), "--temp '': expected a number"),
+                           (("-c", 1 << 30), "to 268435456"), (("-ub", 1 << 17), "to 65536"), (("--temp", ""), "--temp '': expected a number"),
                            (("-f", ""), "-f '': expected the path"), (("-m", ""), "-m '': expected the path"),
                            (("-t", "two"), "whole number"), (("--json=1",), "takes no value")]:
             self.usage("-m", self.model, *args, says=says)
