@@ -107,10 +107,11 @@ INL __m512i start(layout l, const cursor *p, int i, int c, int np) {
     return has_start ? broadcast4(s + i * np + c) : _mm512_setzero_si512();
 }
 
-/* isum + t * scale */
+/* isum + t * scale. Of the intrinsic gcc keeps two copies of isum across the loop. */
 INL __m512i add_scaled(layout l, __m512i isum, __m512i t, __m512i scale) {
     if (l.kind == CODES_IQ4) return _mm512_add_epi32(isum, _mm512_mullo_epi32(t, scale));
-    return _mm512_dpwssd_epi32(isum, t, scale);
+    __asm__("vpdpwssd %2, %1, %0" : "+v"(isum) : "v"(t), "v"(scale));
+    return isum;
 }
 
 /* Adds block j (of 8) to nc integer sums, the scales applied. Four tokens side by side keep four chains going; the
@@ -160,9 +161,10 @@ INL __m512i without_excess(layout l, __m512i isum, __m512i sums) {
     return e < 0 ? _mm512_add_epi32(isum, sums) : _mm512_sub_epi32(isum, sums);
 }
 
-/* The end of a super-block. d is float16 where there are minima (they follow), else float32. */
+/* The end of a super-block: into the accumulators, which live in the tile so that the registers are free for the
+ * integer sums. d is float16 where there are minima (they follow), else float32. */
 INL void finish(layout l, int nc, int np, const uint8_t *w, const small *s, const cursor *p, const __m512i *isum,
-                __m512 *acc) {
+                float *out) {
     __m512i scale_pairs[8], min_pairs[8];
     if (excess(l)) make_pairs(l, w, s, false, scale_pairs);
     if (has_min(l)) make_pairs(l, w, s, true, min_pairs);
@@ -171,22 +173,22 @@ INL void finish(layout l, int nc, int np, const uint8_t *w, const small *s, cons
     UNROLL for (int c = 0; c < nc; c++) {
         __m512i i = isum[c];
         if (excess(l)) i = without_excess(l, i, times_sums(l, scale_pairs, p, c, np));
-        __m512 f = _mm512_cvtepi32_ps(i), da = _mm512_set1_ps(p->d[c]);
+        __m512 f = _mm512_cvtepi32_ps(i), da = _mm512_set1_ps(p->d[c]), acc = _mm512_load_ps(out + 16 * c);
         if (!has_min(l)) {
-            acc[c] = _mm512_fmadd_ps(f, _mm512_mul_ps(d, da), acc[c]);
+            acc = _mm512_fmadd_ps(f, _mm512_mul_ps(d, da), acc);
         } else {
             __m512 m = _mm512_cvtepi32_ps(times_sums(l, min_pairs, p, c, np));
-            acc[c] = _mm512_fmadd_ps(_mm512_fnmadd_ps(m, dmin, _mm512_mul_ps(f, d)), da, acc[c]);
+            acc = _mm512_fmadd_ps(_mm512_fnmadd_ps(m, dmin, _mm512_mul_ps(f, d)), da, acc);
         }
+        _mm512_store_ps(out + 16 * c, acc);
     }
 }
 
 /* nc tokens of a panel. A whole panel is mostly one of many, with the weights in the L2 cache already. */
 INL void tile(layout l, int nc, const uint8_t *w, const nib_cpu_act *act, uint32_t t0, float *out) {
     cursor p = cursor_at(l, act, t0);
-    __m512 acc[16];
     const size_t block = block_bytes(l.kind);
-    UNROLL for (int c = 0; c < nc; c++) acc[c] = _mm512_setzero_ps();
+    UNROLL for (int c = 0; c < nc; c++) _mm512_store_ps(out + 16 * c, _mm512_setzero_ps());
     for (size_t n = act->q256.n_pad / 256; n > 0; n--, w += l.unit) {
         small s;
         __m512i isum[16];
@@ -197,17 +199,16 @@ INL void tile(layout l, int nc, const uint8_t *w, const nib_cpu_act *act, uint32
             if (nc < 16) prefetch(w + l.unit + l.at + (size_t)j * block, (int)(block / 64));
             tile_block(l, nc, NIB_ACT_PANEL, w, &s, j, &p, isum);
         }
-        finish(l, nc, NIB_ACT_PANEL, w, &s, &p, isum, acc);
+        finish(l, nc, NIB_ACT_PANEL, w, &s, &p, isum, out);
         advance(l, &p, NIB_ACT_PANEL);
     }
-    UNROLL for (int c = 0; c < nc; c++) _mm512_store_ps(out + 16 * c, acc[c]);
 }
 
 /* One token: bound by memory, so the next super-block is asked for (two ahead is worse). */
 INL void decode(layout l, const uint8_t *w, const nib_cpu_act *act, float *out) {
     cursor p = cursor_at(l, act, 0);
-    __m512 acc = _mm512_setzero_ps();
     const size_t block = block_bytes(l.kind), ahead = l.unit < 2048 ? 2 * l.unit : l.unit;
+    _mm512_store_ps(out, _mm512_setzero_ps());
     for (size_t n = act->q256.n_pad / 256; n > 0; n--, w += l.unit) {
         small s;
         __m512i isum = _mm512_setzero_si512();
@@ -217,10 +218,9 @@ INL void decode(layout l, const uint8_t *w, const nib_cpu_act *act, float *out) 
             prefetch(w + ahead + l.at + (size_t)j * block, (int)(block / 64));
             tile_block(l, 1, 1, w, &s, j, &p, &isum);
         }
-        finish(l, 1, 1, w, &s, &p, &isum, &acc);
+        finish(l, 1, 1, w, &s, &p, &isum, out);
         advance(l, &p, 1);
     }
-    _mm512_store_ps(out, acc);
 }
 
 #define AT(unit, scales, codes)                                                                                        \
