@@ -21,16 +21,20 @@ INL __m256i block_sum(layout l, const __m256i v[8], const cursor *p, int c) {
     return _mm256_madd_epi16(_mm256_add_epi16(dot32(v, a), broadcast4(p->half16 + 2 * c)), one);
 }
 
-/* Signed codes and their magnitudes fill all registers: the codes are read again, as operands. */
+/* Signed codes need a second register for their magnitudes, so a block is taken in two steps. */
 INL void tile_block_signed(layout l, int half, int nc, const uint8_t *lines, __m256 d, const cursor *p, __m256 *acc) {
     const __m256i one = _mm256_set1_epi16(1);
-    __m256i v[8], m[8];
-    unpack(l.kind, lines, half, v);
-    UNROLL for (int s = 0; s < 8; s++) m[s] = _mm256_abs_epi8(v[s]);
-    UNROLL for (int c = 0; c < nc; c++) {
-        const int8_t *a = p->q + 64 * c;
-        __m256i t = _mm256_add_epi32(dot16_signed(m, v, a, one), dot16_signed(m + 4, v + 4, a + 16, one));
-        acc[c] = accumulate(l, acc[c], t, d, d, p, c);
+    __m256i first[8], v[8], m[4];
+    UNROLL for (int g = 0; g < 2; g++) {
+        unpack(l.kind, lines, half, v);
+        UNROLL for (int s = 0; s < 4; s++) m[s] = _mm256_abs_epi8(v[4 * g + s]);
+        UNROLL for (int c = 0; c < nc; c++) {
+            __m256i t = dot16_signed(m, v + 4 * g, p->q + 64 * c + 16 * g, one);
+            if (g == 0)
+                first[c] = t;
+            else
+                acc[c] = accumulate(l, acc[c], _mm256_add_epi32(first[c], t), d, d, p, c);
+        }
     }
 }
 

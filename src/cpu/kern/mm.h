@@ -9,7 +9,8 @@
 #include "quant/type.h"
 
 typedef struct nib_cpu_mm_kernel {
-    uint32_t max_tok; /* at most NIB_ACT_PANEL; a divisor of it where activations are quantised */
+    uint32_t
+        max_tok; /* at most NIB_ACT_PANEL; divides it where activations are quantised, so that panels end with calls */
     /* tile[16 * c + r] = row r times token t0 + c, for c < n (more may be written, up to max_tok). t0 is a multiple of
      * max_tok; w and tile are 64-byte aligned. */
     void (*mul)(const void *w, const nib_cpu_act *act, uint32_t t0, uint32_t n, float *tile);
