@@ -6,7 +6,7 @@
  * of them. */
 #include "base/half.h"
 #include "base/mem.h"
-#include "cpu/matrix.h"
+#include "cpu/product.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,7 +87,7 @@ typedef struct setup {
     const nib_cpu_isa *isa;
     nib_cpu_matrix small, large;
     float *x, *out;
-    void *memory;
+    void *memory, *scratch;
 } setup;
 
 /* One run with n tokens: GMAC/s, or GB/s for one token. */
@@ -97,8 +97,9 @@ static double run(const setup *s, uint32_t n) {
     nib_cpu_act_bind(&act, s->memory, s->x, m->n_cols, n, m->n_cols, m->act_form);
     nib_cpu_act_quantize(s->isa, &act, 0, n);
     int times = n == 8 ? 8 : 1;
+    const nib_cpu_product p = {s->isa, m, &act, s->out, m->n_rows, s->scratch};
     double t = now();
-    for (int i = 0; i < times; i++) nib_cpu_matmul(s->isa, m, &act, 0, m->n_groups, s->out, m->n_rows);
+    for (int i = 0; i < times; i++) nib_cpu_product_run(&p, 0, m->n_groups);
     t = (now() - t) / times;
     if (n == 1) return (double)nib_cpu_matrix_bytes(m) / t * 1e-9;
     return (double)m->n_rows * m->n_cols * n / t * 1e-9;
@@ -119,6 +120,12 @@ static void bench_type(const nib_quant_type *type, uint32_t n_cols, int rounds, 
     s.out = must(nib_pages_new(rows * sizeof(float)));
     size_t act_bytes = nib_cpu_act_bytes(512, n_cols, s.small.act_form);
     s.memory = must(nib_pages_new(act_bytes));
+    size_t scratch_bytes = 0;
+    for (int l = 0; l < n_levels; l++) {
+        size_t n = nib_cpu_product_scratch(levels[l], &s.small, 512);
+        scratch_bytes = n > scratch_bytes ? n : scratch_bytes;
+    }
+    s.scratch = must(nib_pages_new(scratch_bytes + 1));
     static double v[MAX_LEVELS][N_SIZES][MAX_ROUNDS], share[MAX_LEVELS][MAX_ROUNDS];
     volatile uint64_t sink;
     for (int r = -1; r < rounds; r++) /* one round to warm up */
@@ -145,6 +152,7 @@ static void bench_type(const nib_quant_type *type, uint32_t n_cols, int rounds, 
         printf("\n");
     }
     fflush(stdout);
+    nib_pages_free(s.scratch, scratch_bytes + 1);
     nib_pages_free(s.memory, act_bytes);
     nib_pages_free(s.out, rows * sizeof(float));
     nib_free(s.x);

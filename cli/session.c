@@ -63,6 +63,7 @@ nib_status nib_cli_session_model(nib_cli_session *s, nib_error *err) {
     nib_cli_bar bar = {.term = s->term, .label = "load"};
     nib_model_config config = NIB_MODEL_CONFIG_INIT;
     config.isa = opt->isa;
+    if (!opt->isa && nib_isa_trouble()) nib_cli_warning(s->term, "%s", nib_isa_trouble());
     config.n_threads = n_threads(opt);
     config.mlock = opt->mlock || opt->load_mode == NIB_CLI_LOAD_MLOCK || opt->load_mode == NIB_CLI_LOAD_MMAP_MLOCK;
     config.check_tensors = opt->check_tensors;

@@ -306,6 +306,9 @@ NIB_API int nib_cpu_count(const char **reason);
 /* The levels this build has, best first, NULL-terminated; nib_isa_usable says whether this machine can run one. */
 NIB_API const char *const *nib_isa_names(void);
 NIB_API bool nib_isa_usable(const char *isa);
+/* Why a level that the processor claims to have is not used (AMX needs the kernel's permission and passes a test of its
+ * own), as a sentence to show; NULL when all is well. */
+NIB_API const char *nib_isa_trouble(void);
 
 /* ------------------------------------------------------------------------------------------------ context */
 

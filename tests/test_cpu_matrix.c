@@ -2,7 +2,7 @@
  * the file's blocks, every other level against the scalar one bit for bit, and packed rows against dequantize. */
 #include "base/half.h"
 #include "base/mem.h"
-#include "cpu/matrix.h"
+#include "cpu/product.h"
 #include "support/matrix_naive.h"
 
 #include <math.h>
@@ -67,8 +67,12 @@ static float *product_run(const product *p, const nib_cpu_isa *isa, uint32_t spl
     nib_cpu_act_bind(&act, p->act, p->x, p->m.n_cols, p->n_tok, p->m.n_cols, p->m.act_form);
     nib_cpu_act_quantize(isa, &act, p->n_tok / 2, p->n_tok);
     nib_cpu_act_quantize(isa, &act, 0, p->n_tok / 2);
-    nib_cpu_matmul(isa, &p->m, &act, split, p->m.n_groups, out, ldo);
-    nib_cpu_matmul(isa, &p->m, &act, 0, split, out, ldo);
+    size_t n_scratch = nib_cpu_product_scratch(isa, &p->m, p->n_tok);
+    void *scratch = n_scratch ? nib_pages_new(n_scratch) : NULL;
+    const nib_cpu_product run = {isa, &p->m, &act, out, ldo, scratch};
+    nib_cpu_product_run(&run, split, p->m.n_groups);
+    nib_cpu_product_run(&run, 0, split);
+    if (scratch) nib_pages_free(scratch, n_scratch);
     for (uint32_t t = 0; t < p->n_tok; t++)
         for (size_t r = p->m.n_rows; r < ldo; r++) assert_int_equal(nib_f32_bits(out[t * ldo + r]), 0xaaaaaaaa);
     return out;
@@ -158,6 +162,31 @@ static void test_levels_agree(void **unused) {
             }
     }
     print_message("%zu cases, %zu products equal on all levels\n", n_cases, n);
+}
+
+/* What matrix units do beyond that: slices of columns, chunks of groups, one and two panels, more tokens than they hold. */
+static void test_levels_agree_on_large_products(void **unused) {
+    (void)unused;
+    static const struct {
+        uint32_t rows, cols, toks;
+    } shapes[] = {{149, 2304, 24}, {33, 1024, 48}, {129, 1280, 40}, {17, 3072, 33}, {40, 256, 600}};
+    const nib_cpu_isa *scalar = nib_cpu_isa_scalar();
+    size_t n = 0;
+    for (unsigned id = 0; id < NIB_QUANT_COUNT; id++)
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+            product p = product_new(nib_quant_type_at(id), shapes[i].rows, shapes[i].cols, shapes[i].toks);
+            float *want = product_run(&p, scalar, 0);
+            for (const char *const *name = nib_isa_names(); *name; name++) {
+                const nib_cpu_isa *isa;
+                if (nib_cpu_isa_find(&isa, *name, NULL) != NIB_OK) continue;
+                float *got = product_run(&p, isa, 1);
+                n += compare(&p, isa, want, got);
+                nib_free(got);
+            }
+            nib_free(want);
+            product_free(&p);
+        }
+    print_message("%zu products equal on all levels\n", n);
 }
 
 /* A scale that is NaN or infinite, and activations with such values, reach the outputs of their row or token. */
@@ -271,6 +300,7 @@ int main(void) {
         cmocka_unit_test(test_rows_are_dequantized),   cmocka_unit_test(test_mxfp4_scales),
         cmocka_unit_test(test_scalar_is_the_contract), cmocka_unit_test(test_broken_numbers_stay_visible),
         cmocka_unit_test(test_levels_agree),
+        cmocka_unit_test(test_levels_agree_on_large_products),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,8 @@
 uint64_t nib_sys_free_memory(void);
 /* Bytes of memory that this process could ever have: the smallest of the same three. */
 uint64_t nib_sys_total_memory(void);
+/* Asks the kernel to let this process use the tile registers of AMX. False where there are none. */
+bool nib_sys_permit_tiles(void);
 /* Seconds of the monotonic clock. */
 double nib_sys_now(void);
 /* CPUs in the affinity mask of the calling thread, at least 1. */

@@ -2,7 +2,7 @@
  *
  * Threads beyond what the quota or the cores give make every barrier wait for the scheduler: 8 threads on a quota of 4
  * ran at 1/40 of the speed in a user's report. So the count is the smallest of the three. */
-#define _GNU_SOURCE /* sched_getaffinity */
+#define _GNU_SOURCE /* sched_getaffinity, syscall */
 #include "base/sys.h"
 
 #include <fcntl.h>
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,6 +24,15 @@ static bool read_file(const char *path, char *buf, size_t size) {
     close(fd);
     buf[len] = 0;
     return len > 0;
+}
+
+bool nib_sys_permit_tiles(void) {
+#if defined(__x86_64__)
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_TILE_DATA = 18 };
+    return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_TILE_DATA) == 0;
+#else
+    return false;
+#endif
 }
 
 double nib_sys_now(void) {

@@ -6,6 +6,7 @@
 #include "cpu/cpu.h"
 #include "cpu/kv.h"
 #include "cpu/ops.h"
+#include "cpu/product.h"
 
 #include <stdatomic.h>
 

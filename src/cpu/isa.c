@@ -4,6 +4,8 @@
 #include "cpu/isa.h"
 
 #include "base/status.h"
+#include "base/sys.h"
+#include "cpu/amx_test.h"
 #include "cpu/kern/mm.h"
 #include "cpu/ops.h"
 
@@ -20,7 +22,7 @@ static unsigned saved_state(void) {
     return lo;
 }
 
-enum { STATE_AVX = 0x06, STATE_AVX512 = 0xe6 };
+enum { STATE_AVX = 0x06, STATE_AVX512 = 0xe6, STATE_TILES = 0x60000 };
 
 static bool usable_avx2(void) {
     unsigned a, b, c, d;
@@ -41,6 +43,21 @@ static bool usable_avx512(void) {
     if ((saved_state() & STATE_AVX512) != STATE_AVX512 || !usable_avx2()) return false;
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & ebx) == ebx && (c & bit_AVX512VNNI);
 }
+
+static bool has_amx(void) {
+    unsigned a, b, c, d;
+    const unsigned edx = 1u << 24 | 1u << 25; /* AMX-TILE, AMX-INT8 */
+    return usable_avx512() && (saved_state() & STATE_TILES) == STATE_TILES &&
+           __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & edx) == edx;
+}
+
+static bool usable_amx(void) {
+#if defined(NIB_TILES_HEADER)
+    return usable_avx512() && nib_cpu_amx_test(nib_cpu_amx_multiply);
+#else
+    return has_amx() && nib_sys_permit_tiles() && nib_cpu_amx_test(nib_cpu_amx_multiply);
+#endif
+}
 #endif
 
 static bool usable_always(void) {
@@ -50,6 +67,7 @@ static bool usable_always(void) {
 /* X(name, usable, ops, mm), best first. */
 #if defined(__x86_64__)
 #define LEVELS_X86(X)                                                                                                  \
+    X(amx, usable_amx, nib_cpu_ops_avx512, nib_cpu_mm_amx)                                                             \
     X(avx512, usable_avx512, nib_cpu_ops_avx512, nib_cpu_mm_avx512)                                                    \
     X(avxvnni, usable_avxvnni, nib_cpu_ops_avx2, nib_cpu_mm_avxvnni)                                                   \
     X(avx2, usable_avx2, nib_cpu_ops_avx2, nib_cpu_mm_avx2)
@@ -99,6 +117,14 @@ const nib_cpu_isa *nib_cpu_isa_scalar(void) {
 
 const char *const *nib_isa_names(void) {
     return names;
+}
+
+const char *nib_isa_trouble(void) {
+#if defined(__x86_64__)
+    if (has_amx() && !nib_sys_permit_tiles()) return "the kernel does not permit the processor's AMX tiles: using avx512";
+    if (has_amx() && !usable_amx()) return "the processor's AMX tiles failed their test: using avx512";
+#endif
+    return NULL;
 }
 
 bool nib_isa_usable(const char *isa) {

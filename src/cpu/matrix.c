@@ -1,17 +1,8 @@
-/* cpu/matrix.c - packed matrices: sizes, packing, single rows, and the loops of the product around the kernels.
- *
- * The product goes through the groups in chunks that stay in the L2 cache while every panel of tokens passes them, so
- * that memory is read once. The kernels, one per type and level, are behind isa->mm. */
+/* cpu/matrix.c - packed matrices: sizes, packing, single rows. */
 #include "cpu/matrix.h"
 
 #include "base/status.h"
-#include "cpu/kern/mm.h"
-
 #include <string.h>
-
-/* Weights of a chunk: with a panel of activations and the chunk that is fetched next it fits 1 MiB of L2. */
-#define CHUNK_BYTES (256u << 10)
-#define LINE 64
 
 nib_status nib_cpu_matrix_init(nib_cpu_matrix *m, const nib_quant_type *type, uint32_t n_rows, uint32_t n_cols,
                                nib_error *err) {
@@ -35,12 +26,6 @@ size_t nib_cpu_matrix_bytes(const nib_cpu_matrix *m) {
     return m->n_groups * m->group_bytes;
 }
 
-/* Rows of group g that exist. */
-static unsigned rows_of(const nib_cpu_matrix *m, uint32_t g) {
-    uint32_t rest = m->n_rows - g * NIB_GROUP_ROWS;
-    return rest < NIB_GROUP_ROWS ? rest : NIB_GROUP_ROWS;
-}
-
 void nib_cpu_matrix_pack(const nib_cpu_matrix *m, uint32_t g0, uint32_t g1, const void *rows) {
     const nib_cpu_pack_form *form = m->form;
     size_t n_blocks = m->n_cols / m->type->block_size, row_bytes = n_blocks * m->type->block_bytes;
@@ -48,7 +33,7 @@ void nib_cpu_matrix_pack(const nib_cpu_matrix *m, uint32_t g0, uint32_t g1, cons
     const uint8_t *src = rows;
     for (uint32_t g = g0; g < g1; g++, src += NIB_GROUP_ROWS * row_bytes) {
         uint8_t *unit = m->data + g * m->group_bytes;
-        unsigned n_rows = rows_of(m, g);
+        unsigned n_rows = nib_cpu_matrix_rows_of(m, g);
         for (size_t b = 0; b < n_blocks; b += per_unit, unit += form->unit_bytes) {
             unsigned n = n_blocks - b < per_unit ? (unsigned)(n_blocks - b) : per_unit;
             if (n_rows < NIB_GROUP_ROWS || n < per_unit) memset(unit, 0, form->unit_bytes);
@@ -90,48 +75,5 @@ void nib_cpu_matrix_row(const nib_cpu_matrix *m, uint32_t row, float *out) {
         size_t n = m->n_cols - k < form->unit_cols ? m->n_cols - k : form->unit_cols;
         form->get(unit, r, &buf);
         nib_cpu_pack_values(form, &buf, out + k, n);
-    }
-}
-
-/* Memory that the next calls will need: fetched into L2 a little at a time, between kernel calls. */
-typedef struct fetch {
-    const uint8_t *at, *end;
-    size_t step;
-} fetch;
-
-/* The chunk of groups c … e-1 while its forerunner is multiplied by n_calls kernel calls. */
-static fetch fetch_begin(const nib_cpu_matrix *m, uint32_t c, uint32_t e, size_t n_calls) {
-    fetch f = {m->data + c * m->group_bytes, m->data + e * m->group_bytes, 0};
-    f.step = ((size_t)(f.end - f.at) / n_calls + LINE) / LINE * LINE;
-    return f;
-}
-
-static void fetch_some(fetch *f) {
-    for (size_t i = 0; i < f->step && f->at < f->end; i += LINE, f->at += LINE) __builtin_prefetch(f->at, 0, 2);
-}
-
-/* One group times n tokens from t0, into the output. */
-static void multiply(const nib_cpu_mm_kernel *kernel, const nib_cpu_matrix *m, const nib_cpu_act *act, uint32_t g,
-                     uint32_t t0, uint32_t n, float *out, size_t ldo) {
-    _Alignas(LINE) float tile[NIB_ACT_PANEL * NIB_GROUP_ROWS];
-    kernel->mul(m->data + g * m->group_bytes, act, t0, n, tile);
-    size_t row = (size_t)g * NIB_GROUP_ROWS, bytes = rows_of(m, g) * sizeof *out;
-    for (uint32_t c = 0; c < n; c++) memcpy(out + (t0 + c) * ldo + row, tile + NIB_GROUP_ROWS * c, bytes);
-}
-
-void nib_cpu_matmul(const nib_cpu_isa *isa, const nib_cpu_matrix *m, const nib_cpu_act *act, uint32_t g0, uint32_t g1,
-                    float *out, size_t ldo) {
-    const nib_cpu_mm_kernel *kernel = isa->mm->kernel[m->type->id];
-    uint32_t step = kernel->max_tok, n_tok = act->n_tok;
-    uint32_t chunk = m->group_bytes < CHUNK_BYTES ? (uint32_t)(CHUNK_BYTES / m->group_bytes) : 1;
-    if (n_tok <= step) chunk = g1 - g0; /* every group is read once anyway */
-    for (uint32_t c = g0; c < g1; c += chunk) {
-        uint32_t e = g1 - c > chunk ? c + chunk : g1, after = g1 - e > chunk ? e + chunk : g1;
-        fetch next = fetch_begin(m, e, after, (size_t)(e - c) * ((n_tok + step - 1) / step));
-        for (uint32_t t = 0; t < n_tok; t += step)
-            for (uint32_t g = c; g < e; g++) {
-                fetch_some(&next);
-                multiply(kernel, m, act, g, t, n_tok - t < step ? n_tok - t : step, out, ldo);
-            }
     }
 }

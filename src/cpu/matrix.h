@@ -1,15 +1,11 @@
-/* cpu/matrix.h - a weight matrix in its packed form, and its product with activations.
+/* cpu/matrix.h - a weight matrix in its packed form; cpu/product.h multiplies with it.
  *
  * Packed form R16 (cpu/pack.h): 16 rows interleaved in chunks of 4 columns, so that one 64-byte line holds 4 columns of
  * 16 rows (one AVX-512 register, two AVX2 halves, four NEON registers, one row of an AMX tile). Rows beyond the last
- * and columns beyond n_cols are padded with zeros. A *group* is 16 rows; threads and chunks are made of whole groups.
- *
- * Every output is one sequential accumulation along the columns, whatever the number of tokens, threads or the level
- * (docs/ARCHITECTURE.md, numerics). */
+ * and columns beyond n_cols are padded with zeros. A *group* is 16 rows; threads and chunks are made of whole groups. */
 #ifndef NIB_CPU_MATRIX_H
 #define NIB_CPU_MATRIX_H
 
-#include "cpu/act.h"
 #include "cpu/pack.h"
 
 typedef struct nib_cpu_matrix {
@@ -32,9 +28,10 @@ void nib_cpu_matrix_pack(const nib_cpu_matrix *m, uint32_t g0, uint32_t g1, cons
 /* One row as floats, bit-equal to the type's dequantize: for embeddings read from a packed (tied) matrix. */
 void nib_cpu_matrix_row(const nib_cpu_matrix *m, uint32_t row, float *out);
 
-/* out[t * ldo + r] = sum over k of w[r][k] * act[t][k], for the rows of groups g0 … g1-1 and all tokens of act.
- * Writes only rows that exist. Threads take disjoint groups. */
-void nib_cpu_matmul(const nib_cpu_isa *isa, const nib_cpu_matrix *m, const nib_cpu_act *act, uint32_t g0, uint32_t g1,
-                    float *out, size_t ldo);
+/* Rows of group g that exist. */
+static inline uint32_t nib_cpu_matrix_rows_of(const nib_cpu_matrix *m, uint32_t g) {
+    uint32_t rest = m->n_rows - g * NIB_GROUP_ROWS;
+    return rest < NIB_GROUP_ROWS ? rest : NIB_GROUP_ROWS;
+}
 
 #endif

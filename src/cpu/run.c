@@ -44,10 +44,14 @@ static size_t max_size(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
-static size_t scratch_size(const nib_plan *plan) {
+static size_t scratch_size(const nib_cpu *cpu) {
+    const nib_plan *plan = cpu->plan;
     size_t n = 4096;
     for (size_t i = 0; i < plan->n_steps; i++) {
         const nib_plan_step *s = &plan->steps[i];
+        for (int j = 0; j < s->n_products; j++)
+            n = max_size(n, nib_cpu_product_scratch(cpu->isa, &cpu->weights[s->product[j].weight].matrix,
+                                                    cpu->config.n_tok));
         n = max_size(n, 8 * (size_t)(s->op == NIB_OP_MATMUL ? s->n_in : max_size(s->n_in, s->n_out)));
         if (s->op == NIB_OP_ATTENTION) n = max_size(n, nib_cpu_attention_scratch(s));
     }
@@ -102,7 +106,7 @@ static nib_status allocate(nib_cpu *cpu, nib_error *err) {
     cpu->partial_bytes = partial_size(cpu);
     cpu->partials = cpu->partial_bytes ? nib_pages_new(cpu->partial_bytes) : NULL;
     if (cpu->partial_bytes && !cpu->partials) return nib_fail_nomem(err, cpu->partial_bytes, "attention over long contexts");
-    cpu->scratch_bytes = scratch_size(plan);
+    cpu->scratch_bytes = scratch_size(cpu);
     layout l = {0};
     lay_out(cpu, &l);
     cpu->n_bytes = l.at;

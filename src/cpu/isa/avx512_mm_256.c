@@ -4,63 +4,9 @@
  * and Q3_K 16 columns, 16 * 7 * 127 = 14224; Q4_K 32 columns from -8 * sum, 32 * 8 * 127 = 32512; Q5_K 16 columns from
  * -16 * sum, 16 * 16 * 127; Q6_K 8 columns from -32 * sum, 8 * 32 * 127. What the starts took away of Q4_K and Q5_K is
  * given back at the end. IQ4_XS does not fit: its sums of 32 columns are multiplied as int32. */
-#include "cpu/isa/avx512_mm.h"
+#include "cpu/isa/avx512_mm_256.h"
 
 #if defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
-
-typedef enum scale_form {
-    SCALES_4,   /* Q2_K: nibbles, scale and minimum, per 16 columns */
-    SCALES_6,   /* Q4_K, Q5_K: 6 bits, scale and minimum, per 32 */
-    SCALES_8,   /* Q3_K, Q6_K: int8 per 16 */
-    SCALES_8_32 /* IQ4_XS: int8 per 32 */
-} scale_form;
-
-typedef struct layout { /* of a unit; always a constant */
-    codes kind;
-    scale_form scales;
-    size_t unit, sc, at; /* bytes of a unit, offsets of scales and codes */
-} layout;
-
-INL bool has_min(layout l) {
-    return l.scales == SCALES_4 || l.scales == SCALES_6;
-}
-
-INL bool is_per_32(layout l) {
-    return l.scales == SCALES_6 || l.scales == SCALES_8_32;
-}
-
-/* Every code stands this much too high (or low) in its integer sum. A power of two or 0. */
-INL int excess(layout l) {
-    return l.kind == CODES_U3 ? 4 : l.kind == CODES_U4 ? -8 : l.kind == CODES_U5 ? -16 : l.kind == CODES_IQ4 ? 128 : 0;
-}
-
-/* Integer scales and minima of 16 rows as bytes; the forms without minima are read in place. */
-typedef struct small {
-    _Alignas(64) uint8_t scale[16][16], min[16][16];
-} small;
-
-INL void unpack_small(layout l, const uint8_t *w, small *s) {
-    const uint8_t *p = w + l.sc;
-    if (l.scales == SCALES_4) {
-        UNROLL for (int i = 0; i < 4; i++) {
-            __m512i x = load(p + 64 * i);
-            _mm512_store_si512(s->scale[4 * i], shift_and(x, 0, 15));
-            _mm512_store_si512(s->min[4 * i], shift_and(x, -4, 15));
-        }
-    }
-    if (l.scales == SCALES_6) { /* lines of bytes 0-3, 4-7, 8-11 of the packed scales: cpu/pack.h */
-        __m512i a = load(p), b = load(p + 64), c = load(p + 128);
-        _mm512_store_si512(s->scale[0], shift_and(a, 0, 63));
-        _mm512_store_si512(s->min[0], shift_and(b, 0, 63));
-        _mm512_store_si512(s->scale[4], or_bits(shift_and(c, 0, 15), a, -2, 48));
-        _mm512_store_si512(s->min[4], or_bits(shift_and(c, -4, 15), b, -2, 48));
-    }
-}
-
-/* Scale g (of 16 or 8) of 16 rows as int32. */
-INL __m512i scale_at(layout l, const uint8_t *w, const small *s, int g) {
-    return has_min(l) ? bytes_u8(s->scale[g]) : bytes_s8(w + l.sc + 16 * g);
-}
 
 /* Where the activations of the first token stand; those of token c are c elements (q: 64 c bytes, pairs: 2 c) on. */
 typedef struct cursor {
@@ -79,10 +25,6 @@ INL cursor cursor_at(layout l, const nib_cpu_act *act, uint32_t t) {
                     .start8 = a->start8 + at8,
                     .start16 = a->start16 + nib_cpu_act_at(act, t, 16 * n, 1),
                     .start32 = a->start32 + nib_cpu_act_at(act, t, 32 * n, 1)};
-}
-
-INL int n_pairs(layout l) {
-    return is_per_32(l) ? 4 : 8;
 }
 
 /* On to the next super-block of NP tokens. */
@@ -135,15 +77,6 @@ INL void tile_block(layout l, int nc, int np, const uint8_t *w, const small *s, 
             }
             UNROLL for (int e = 0; e < step; e++) isum[c + e] = add_scaled(l, isum[c + e], t[e], 2 * i < n ? s0 : s1);
         }
-    }
-}
-
-/* Scales (or minima) of neighbouring groups of columns as pairs. */
-INL void make_pairs(layout l, const uint8_t *w, const small *s, bool minima, __m512i pairs[8]) {
-    const int n = n_pairs(l);
-    UNROLL for (int i = 0; i < n; i++) {
-        pairs[i] = minima ? pair(bytes_u8(s->min[2 * i]), bytes_u8(s->min[2 * i + 1]))
-                          : pair(scale_at(l, w, s, 2 * i), scale_at(l, w, s, 2 * i + 1));
     }
 }
 
@@ -223,13 +156,6 @@ INL void decode(layout l, const uint8_t *w, const nib_cpu_act *act, float *out) 
     }
 }
 
-#define AT(unit, scales, codes)                                                                                        \
-    sizeof(nib_cpu_pack_##unit), offsetof(nib_cpu_pack_##unit, scales), offsetof(nib_cpu_pack_##unit, codes)
-KERNEL_512(Q2_K, CODES_U2, SCALES_4, AT(q2_k, sm, qs))
-KERNEL_512(Q3_K, CODES_U3, SCALES_8, AT(q3_k, scale, b))
-KERNEL_512(Q4_K, CODES_U4, SCALES_6, AT(q4_k, sm, qs))
-KERNEL_512(Q5_K, CODES_U5, SCALES_6, AT(q5_k, sm, b))
-KERNEL_512(Q6_K, CODES_U6, SCALES_8, AT(q6_k, scale, b))
-KERNEL_512(IQ4_XS, CODES_IQ4, SCALES_8_32, AT(iq4_xs, scale, qs))
+LAYOUTS_256(KERNEL_512)
 
 #endif

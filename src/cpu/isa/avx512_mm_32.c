@@ -2,15 +2,9 @@
  *
  * vpdpbusd multiplies unsigned by signed bytes straight into int32, so nothing can overflow. Codes are stored with an
  * offset of 8, 16 or 128 that the start value of a sum takes away. Four tokens side by side keep four chains going. */
-#include "cpu/isa/avx512_mm.h"
+#include "cpu/isa/avx512_mm_32.h"
 
 #if defined(__AVX512VNNI__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
-
-typedef struct layout { /* of a unit of 64 columns; always a constant */
-    codes kind;
-    bool has_min;
-    size_t unit, at; /* bytes of a unit, offset of the codes */
-} layout;
 
 /* Where the activations of the first token stand; those of token c are c elements (q: 64 c bytes) on. */
 typedef struct cursor {
@@ -38,12 +32,6 @@ INL void advance(cursor *p, int b, int np) {
 
 INL __m512i start(layout l, const cursor *p, int c) {
     return l.has_min ? _mm512_setzero_si512() : broadcast4(p->start + c);
-}
-
-/* Scales of block b of a unit. The minima follow the scales. */
-INL __m512 scales(layout l, const uint8_t *w, int b) {
-    const uint16_t *d = (const uint16_t *)w + 16 * b;
-    return l.kind == CODES_FP4 ? scales_bf16(d) : scales_f16(d);
 }
 
 /* The floating-point part: the integer sum of token c into its accumulator. */
@@ -103,13 +91,6 @@ INL void decode(layout l, const uint8_t *w, const nib_cpu_act *act, float *out) 
     _mm512_store_ps(out, acc);
 }
 
-#define AT(unit, codes) sizeof(nib_cpu_pack_##unit), offsetof(nib_cpu_pack_##unit, codes)
-KERNEL_512(Q4_0, CODES_U4, false, AT(q4, qs))
-KERNEL_512(Q4_1, CODES_U4, true, AT(q4_1, qs))
-KERNEL_512(Q5_0, CODES_U5, false, AT(q5_0, b))
-KERNEL_512(Q5_1, CODES_U5, true, AT(q5_1, b))
-KERNEL_512(MXFP4, CODES_FP4, false, AT(q4, qs))
-KERNEL_512(Q8_0, CODES_S8, false, AT(q8_0, qs))
-KERNEL_512(IQ4_NL, CODES_IQ4, false, AT(q4, qs))
+LAYOUTS_32(KERNEL_512)
 
 #endif

@@ -16,6 +16,25 @@ typedef struct nib_cpu_mm_kernel {
     void (*mul)(const void *w, const nib_cpu_act *act, uint32_t t0, uint32_t n, float *tile);
 } nib_cpu_mm_kernel;
 
+/* Where a product stands: n tokens from t0 (a multiple of max_tok), columns k0 … k1-1 (multiples of a unit's). */
+typedef struct nib_cpu_mm_range {
+    uint32_t t0, n;
+    size_t k0, k1;
+} nib_cpu_mm_range;
+
+/* The way of a matrix unit, for many tokens: units of a group are spread once into a form that the unit reads, which then
+ * meets every panel. begin and end set the unit up for the calling thread. */
+typedef struct nib_cpu_mm_spread {
+    uint32_t min_tok; /* fewer tokens go through the kernel */
+    uint32_t max_tok; /* of a call of mul: 16 or 32 */
+    size_t (*bytes)(size_t n_cols);
+    void (*begin)(void);
+    void (*spread)(const void *w, size_t n_cols, void *out);
+    /* Adds columns k0 … k1-1 to tile[16 * c + r], which counts as zeros when k0 is 0; c < max_tok may be written. */
+    void (*mul)(const void *spread, const nib_cpu_act *act, nib_cpu_mm_range range, float *tile);
+    void (*end)(void);
+} nib_cpu_mm_spread;
+
 /* Fill a form of token t: codes, scales, side arrays. The scalar ones define the bits. */
 typedef struct nib_cpu_mm_quantize {
     void (*q32)(const nib_cpu_act *act, uint32_t t);
@@ -25,9 +44,11 @@ typedef struct nib_cpu_mm_quantize {
 typedef struct nib_cpu_mm {
     const nib_cpu_mm_quantize *quantize;
     const nib_cpu_mm_kernel *kernel[NIB_QUANT_COUNT];
+    const nib_cpu_mm_spread *const *spread; /* by type, NULL where kernel serves all; NULL without a matrix unit */
 } nib_cpu_mm;
 
-extern const nib_cpu_mm nib_cpu_mm_scalar, nib_cpu_mm_avx2, nib_cpu_mm_avxvnni, nib_cpu_mm_avx512;
+extern const nib_cpu_mm nib_cpu_mm_scalar, nib_cpu_mm_avx2, nib_cpu_mm_avxvnni, nib_cpu_mm_avx512,
+    nib_cpu_mm_amx;
 
 /* What tables of levels are made of, and may take over from a lower one. */
 extern const nib_cpu_mm_quantize nib_cpu_mm_quantize_scalar, nib_cpu_mm_quantize_avx2;
