@@ -3,6 +3,7 @@
 #include "session.h"
 
 #include "base/status.h"
+#include "isa.h"
 #include "signals.h"
 
 #include <string.h>
@@ -62,8 +63,7 @@ nib_status nib_cli_session_model(nib_cli_session *s, nib_error *err) {
     const nib_cli_options *opt = s->opt;
     nib_cli_bar bar = {.term = s->term, .label = "load"};
     nib_model_config config = NIB_MODEL_CONFIG_INIT;
-    config.isa = opt->isa;
-    if (!opt->isa && nib_isa_trouble()) nib_cli_warning(s->term, "%s", nib_isa_trouble());
+    config.isa = opt->isa ? opt->isa : nib_cli_isa_best(s->term);
     config.n_threads = n_threads(opt);
     config.mlock = opt->mlock || opt->load_mode == NIB_CLI_LOAD_MLOCK || opt->load_mode == NIB_CLI_LOAD_MMAP_MLOCK;
     config.check_tensors = opt->check_tensors;

@@ -1,11 +1,13 @@
-/* cli/signals.c - the one place with a mutable global: a signal handler has no argument to hang state off. */
+/* cli/signals.c - the one place with mutable globals: a signal handler has no argument to hang state off. */
 #include "signals.h"
 
+#include <setjmp.h>
 #include <signal.h>
 #include <stddef.h>
 #include <unistd.h>
 
 static volatile sig_atomic_t interrupted;
+static sigjmp_buf after_fault;
 
 static void on_interrupt(int signal_number) {
     interrupted = signal_number;
@@ -44,4 +46,23 @@ int nib_cli_interrupted(void) {
 bool nib_cli_abort(void *user) {
     (void)user;
     return interrupted != 0;
+}
+
+static void on_fault(int signal_number) {
+    siglongjmp(after_fault, signal_number);
+}
+
+bool nib_cli_signals_survive(bool (*test)(const char *arg), const char *arg, bool *result) {
+    static const int signals[] = {SIGILL, SIGSEGV, SIGBUS};
+    enum { N = sizeof signals / sizeof signals[0] };
+    struct sigaction catch = {.sa_handler = on_fault}, old[N];
+    sigemptyset(&catch.sa_mask);
+    for (int i = 0; i < N; i++) sigaction(signals[i], &catch, &old[i]);
+    volatile bool survived = false;
+    if (sigsetjmp(after_fault, 1) == 0) {
+        *result = test(arg);
+        survived = true;
+    }
+    for (int i = 0; i < N; i++) sigaction(signals[i], &old[i], NULL);
+    return survived;
 }

@@ -14,4 +14,7 @@ int nib_cli_interrupted(void);
 /* The same as a callback. */
 bool nib_cli_abort(void *user);
 
+/* *result = test(arg). False if that raised SIGILL, SIGSEGV or SIGBUS; the handlers are as before then. */
+bool nib_cli_signals_survive(bool (*test)(const char *arg), const char *arg, bool *result);
+
 #endif

@@ -303,11 +303,11 @@ NIB_API nib_status nib_model_step(const nib_model *model, size_t i, nib_step_inf
 /* CPUs this process may use: the smallest of affinity mask, cgroup quota (rounded down, at least 1) and physical
  * cores. `reason` (may be NULL) gets a constant text that says which of them decided. */
 NIB_API int nib_cpu_count(const char **reason);
-/* The levels this build has, best first, NULL-terminated; nib_isa_usable says whether this machine can run one. */
+/* The levels this build has, best first, NULL-terminated; nib_isa_usable says whether this machine can run one. For "amx"
+ * it runs a test product, since flags of the processor have lied; if that faults, the process gets SIGILL or SIGSEGV. */
 NIB_API const char *const *nib_isa_names(void);
 NIB_API bool nib_isa_usable(const char *isa);
-/* Why a level that the processor claims to have is not used (AMX needs the kernel's permission and passes a test of its
- * own), as a sentence to show; NULL when all is well. */
+/* Why a level that the processor claims to have is not usable, as a sentence to show; NULL when all is well. */
 NIB_API const char *nib_isa_trouble(void);
 
 /* ------------------------------------------------------------------------------------------------ context */

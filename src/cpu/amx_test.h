@@ -14,8 +14,7 @@ typedef struct nib_cpu_amx_sums {
 typedef void (*nib_cpu_amx_product)(int n_cols, const int8_t *a, const int8_t *b, nib_cpu_amx_sums *out);
 void nib_cpu_amx_multiply(int n_cols, const int8_t *a, const int8_t *b, nib_cpu_amx_sums *out);
 
-/* True if products of each kind are what plain integers give; a fault (SIGILL, SIGSEGV, SIGBUS) in them counts as wrong.
- * Handlers of the process are in place again afterwards and get the faults of other threads meanwhile. Any thread. */
+/* True if products of each kind are what plain integers give. */
 bool nib_cpu_amx_test(nib_cpu_amx_product multiply);
 
 #endif

@@ -121,8 +121,8 @@ const char *const *nib_isa_names(void) {
 
 const char *nib_isa_trouble(void) {
 #if defined(__x86_64__)
-    if (has_amx() && !nib_sys_permit_tiles()) return "the kernel does not permit the processor's AMX tiles: using avx512";
-    if (has_amx() && !usable_amx()) return "the processor's AMX tiles failed their test: using avx512";
+    if (has_amx() && !nib_sys_permit_tiles()) return "the kernel does not permit the processor's AMX tiles";
+    if (has_amx() && !usable_amx()) return "the processor's AMX tiles give wrong results";
 #endif
     return NULL;
 }

@@ -1,8 +1,8 @@
 /* tests/support/tiles.h - the tile registers of AMX in plain C, so that the kernels can be compared where there are none.
  * Stands in for the intrinsics in src/cpu/isa/amx_mm*.c (NIB_TILES_HEADER). Shapes are taken from the configuration; a tile
  * keeps zeros where a load does not reach, as the hardware does. */
-#ifndef TESTS_SUPPORT_TILES_H
-#define TESTS_SUPPORT_TILES_H
+#ifndef NIB_TESTS_SUPPORT_TILES_H
+#define NIB_TESTS_SUPPORT_TILES_H
 
 #include <stddef.h>
 #include <stdint.h>
