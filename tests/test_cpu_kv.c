@@ -55,7 +55,7 @@ static void round_trip(const char *name, const nib_cpu_ops *ops, size_t dim, flo
     const nib_cpu_kv_type *t = type_of(name);
     assert_true(t->page_bytes(dim) <= sizeof page);
     fill(x[0], POS * MAX_DIM, scale, rng);
-    for (size_t i = 0; i < POS; i++) t->store_key(page, i * 7 % POS, x[i * 7 % POS], dim);
+    for (size_t i = 0; i < POS; i++) t->store_key(page, i * 7 % POS, x[i * 7 % POS], dim, ops);
     const float *k = t->load_keys(page, scratch, dim, ops);
     for (size_t i = 0; i < POS; i++) check(name, x[i], k + i, POS, dim);
     for (size_t i = 0; i < POS; i++) t->store_value(page, i * 5 % POS, x[i * 5 % POS], dim, ops);
@@ -87,7 +87,7 @@ static void test_float_types_exactly(void **state) {
         for (size_t slot = 0; slot < POS; slot += 31) {
             fill(x, dim, 3, &rng);
             const nib_cpu_kv_type *t = type_of("f32");
-            t->store_key(page, slot, x, dim);
+            t->store_key(page, slot, x, dim, ops);
             for (size_t d = 0; d < dim; d++) assert_true(t->load_keys(page, scratch, dim, ops)[d * POS + slot] == x[d]);
             t = type_of(NULL);
             assert_string_equal(t->name, "f16");
@@ -108,12 +108,12 @@ static void test_a_store_touches_one_position(void **state) {
         const nib_cpu_kv_type *t = type_of(type_names[n]);
         for (size_t slot = 0; slot < POS; slot++) {
             fill(x, 64, 1, &rng);
-            t->store_key(page, slot, x, 64);
+            t->store_key(page, slot, x, 64, ops);
         }
         for (size_t slot = 0; slot < POS; slot++) {
             memcpy(before, page, sizeof page);
             fill(x, 64, 1, &rng);
-            t->store_key(page, slot, x, 64);
+            t->store_key(page, slot, x, 64, ops);
             const float *old = t->load_keys(before, a, 64, ops), *new = t->load_keys(page, b, 64, ops);
             for (size_t i = 0; i < POS * 64; i++) assert_true(i % POS == slot || old[i] == new[i]);
             assert_memory_equal(before + t->page_bytes(64), page + t->page_bytes(64), sizeof page - t->page_bytes(64));
@@ -133,7 +133,7 @@ static void test_broken_values_stay_visible(void **state) {
                 const nib_cpu_kv_type *t = type_of(type_names[n]);
                 float x[32] = {1, -2, 3};
                 x[at] = bad == 0 ? NAN : bad == 1 ? INFINITY : -INFINITY;
-                t->store_key(page, 4, x, 32);
+                t->store_key(page, 4, x, 32, ops);
                 float y = t->load_keys(page, scratch, 32, ops)[at * POS + 4];
                 assert_true(y - y != 0);
                 t->store_value(page, 4, x, 32, ops);

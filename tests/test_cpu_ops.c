@@ -1,6 +1,7 @@
 /* tests/test_cpu_ops.c - vector operations: every level gives the bits of the scalar one, on odd sizes and odd values;
  * and the scalar one agrees with double precision. */
 #include "cpu/isa.h"
+#include "cpu/kv.h"
 #include "cpu/ops.h"
 
 #include "base/math.h"
@@ -79,30 +80,49 @@ static void half_ops(const nib_cpu_ops *o, const nib_cpu_ops *s) {
     }
 }
 
+/* A page of a type of cache that holds x, and the same as floats. */
+static void make_page(nib_cpu_kv_form form, bool keys, const float *x, size_t dim, unsigned char *page, float *floats) {
+    const nib_cpu_kv_type *type;
+    static const char *const names[] = {[NIB_CPU_KV_F32] = "f32", [NIB_CPU_KV_F16] = "f16", [NIB_CPU_KV_Q8_0] = "q8_0"};
+    const nib_cpu_ops *s = nib_cpu_isa_scalar()->ops;
+    assert_int_equal(nib_cpu_kv_type_find(&type, names[form], NULL), NIB_OK);
+    for (size_t i = 0; i < 32; i++) (keys ? type->store_key : type->store_value)(page, i, x + i * dim, dim, s);
+    const float *loaded = (keys ? type->load_keys : type->load_values)(page, floats, dim, s);
+    if (loaded != floats) memcpy(floats, loaded, 32 * dim * sizeof *floats);
+}
+
+static void attention_page(const nib_cpu_ops *o, nib_cpu_kv_form form, size_t n_q, size_t dim) {
+    static float x[256 * 32], k[256 * 32], v[256 * 32], a[9 * 256], b[9 * 256], q[9 * 256], u[9 * 256], w[9 * 256];
+    static _Alignas(64) unsigned char pk[256 * 32 * 4], pv[256 * 32 * 4];
+    const nib_cpu_page_ops *f32 = &nib_cpu_isa_scalar()->ops->page[NIB_CPU_KV_F32], *page = &o->page[form];
+    const float *queries[9];
+    float *acc_u[9], *acc_w[9], corr[9];
+    fill(x, dim * 32, 1), make_page(form, true, x, dim, pk, k);
+    fill(x, dim * 32, 1), make_page(form, false, x, dim, pv, v);
+    fill(q, n_q * dim, 2), fill(u, n_q * dim, 1), memcpy(w, u, sizeof w), fill(corr, n_q, 1);
+    for (size_t j = 0; j < n_q; j++) queries[j] = q + j * dim, acc_u[j] = u + j * dim, acc_w[j] = w + j * dim;
+    f32->scores(k, queries, n_q, dim, a), page->scores(pk, queries, n_q, dim, b), same(a, b, n_q * 32);
+    nib_cpu_page_sums sums = {n_q, n_q % 5, 32 - n_q % 3, a, corr, acc_u};
+    f32->values(v, &sums, dim);
+    sums.acc = acc_w;
+    page->values(pv, &sums, dim), same(u, w, n_q * dim);
+}
+
 static void attention_ops(const nib_cpu_ops *o, const nib_cpu_ops *s) {
-    static float k[256 * 32], v[256 * 32], a[9 * 256], b[9 * 256], p[9 * 256];
-    static const size_t dims[] = {1, 2, 7, 8, 16, 31, 64, 72, 80, 128, 256};
-    const float *q[9];
+    static const size_t dims[] = {1, 2, 7, 8, 16, 31, 32, 64, 72, 80, 96, 128, 256};
     for (size_t e = 0; e < sizeof dims / sizeof *dims; e++)
-        for (size_t n_q = 1; n_q <= 9; n_q++) {
-            size_t dim = dims[e];
-            fill(k, dim * 32, 1), fill(v, dim * 32, 1), fill(p, n_q * dim, 2);
-            for (size_t j = 0; j < n_q; j++) q[j] = p + j * dim;
-            s->page_scores(k, q, n_q, dim, a), o->page_scores(k, q, n_q, dim, b), same(a, b, n_q * 32);
-            float ma = -INFINITY, la = 0, ca, mb = -INFINITY, lb = 0, cb;
-            for (size_t j = 0; j < n_q; j++) {
-                size_t first = j % 5, last = 32 - j % 3;
-                for (size_t i = 0; i < 32; i++)
-                    if (i < first || i >= last) a[j * 32 + i] = b[j * 32 + i] = -INFINITY;
-                s->page_softmax(a + j * 32, &ma, &la, &ca), o->page_softmax(b + j * 32, &mb, &lb, &cb);
-                same(a + j * 32, b + j * 32, 32), same(&ma, &mb, 1), same(&la, &lb, 1), same(&ca, &cb, 1);
-                float x[256], y[256];
-                fill(x, dim, 1), memcpy(y, x, sizeof x);
-                s->page_values(v, a + j * 32, first, last, dim, ca, x);
-                o->page_values(v, b + j * 32, first, last, dim, cb, y);
-                same(x, y, dim);
-            }
-        }
+        for (size_t n_q = 1; n_q <= 9; n_q++)
+            for (nib_cpu_kv_form form = 0; form < NIB_CPU_KV_COUNT; form++)
+                if (o->page[form].scores && (form != NIB_CPU_KV_Q8_0 || dims[e] % 32 == 0))
+                    attention_page(o, form, n_q, dims[e]);
+    float a[32], b[32], ma = -INFINITY, la = 0, ca, mb = -INFINITY, lb = 0, cb;
+    for (size_t round = 0; round < 20; round++) {
+        fill(a, 32, 3), memcpy(b, a, sizeof b);
+        for (size_t i = 0; i < 32; i++)
+            if (i < round % 5 || i >= 32 - round % 3) a[i] = b[i] = -INFINITY;
+        s->page_softmax(a, &ma, &la, &ca), o->page_softmax(b, &mb, &lb, &cb);
+        same(a, b, 32), same(&ma, &mb, 1), same(&la, &lb, 1), same(&ca, &cb, 1);
+    }
 }
 
 static void test_levels(void **state) {
@@ -156,7 +176,8 @@ static void test_online_softmax(void **state) {
         for (size_t d = 0; d < 4; d++) want[d] += exp((double)scores[i]) / total * (double)v[i * 4 + d];
     for (size_t page = 0; page < 3; page++) {
         s->page_softmax(p + 32 * page, &m, &l, &corr);
-        s->page_values(v + 32 * 4 * page, p + 32 * page, 0, 32, 4, corr, acc);
+        nib_cpu_page_sums sums = {1, 0, 32, p + 32 * page, &corr, (float *[]){acc}};
+        s->page[NIB_CPU_KV_F32].values(v + 32 * 4 * page, &sums, 4);
     }
     for (size_t d = 0; d < 4; d++) near((double)(acc[d] / l), want[d], 1e-6);
 }

@@ -18,7 +18,8 @@ static size_t f32_bytes(size_t dim) {
     return POS * dim * sizeof(float);
 }
 
-static void f32_store_key(void *page, size_t slot, const float *x, size_t dim) {
+static void f32_store_key(void *page, size_t slot, const float *x, size_t dim, const nib_cpu_ops *ops) {
+    (void)ops;
     float *k = page;
     for (size_t d = 0; d < dim; d++) k[d * POS + slot] = x[d];
 }
@@ -37,9 +38,13 @@ static size_t f16_bytes(size_t dim) {
     return POS * dim * sizeof(uint16_t);
 }
 
-static void f16_store_key(void *page, size_t slot, const float *x, size_t dim) {
-    uint16_t *k = page;
-    for (size_t d = 0; d < dim; d++) k[d * POS + slot] = nib_f16_from_f32(x[d]);
+static void f16_store_key(void *page, size_t slot, const float *x, size_t dim, const nib_cpu_ops *ops) {
+    uint16_t *k = page, half[64];
+    for (size_t d = 0; d < dim; d += 64) {
+        size_t n = dim - d < 64 ? dim - d : 64;
+        ops->f16_from_f32(x + d, half, n);
+        for (size_t i = 0; i < n; i++) k[(d + i) * POS + slot] = half[i];
+    }
 }
 
 static void f16_store_value(void *page, size_t slot, const float *x, size_t dim, const nib_cpu_ops *ops) {
@@ -69,7 +74,8 @@ static uint16_t q8_quantize(const float *x, int8_t *codes) {
     return d;
 }
 
-static void q8_store_key(void *page, size_t slot, const float *x, size_t dim) {
+static void q8_store_key(void *page, size_t slot, const float *x, size_t dim, const nib_cpu_ops *ops) {
+    (void)ops;
     int8_t *k = page, codes[Q8_BLOCK];
     uint16_t *scales = (uint16_t *)(void *)(k + POS * dim);
     for (size_t b = 0; b < dim / Q8_BLOCK; b++) {
@@ -109,9 +115,9 @@ static const float *q8_load_values(const void *page, float *scratch, size_t dim,
 }
 
 static const nib_cpu_kv_type types[] = {
-    {"f16", 1, f16_bytes, f16_store_key, f16_store_value, f16_load, f16_load},
-    {"f32", 1, f32_bytes, f32_store_key, f32_store_value, f32_load, f32_load},
-    {"q8_0", Q8_BLOCK, q8_bytes, q8_store_key, q8_store_value, q8_load_keys, q8_load_values},
+    {"f16", NIB_CPU_KV_F16, 1, f16_bytes, f16_store_key, f16_store_value, f16_load, f16_load},
+    {"f32", NIB_CPU_KV_F32, 1, f32_bytes, f32_store_key, f32_store_value, f32_load, f32_load},
+    {"q8_0", NIB_CPU_KV_Q8_0, Q8_BLOCK, q8_bytes, q8_store_key, q8_store_value, q8_load_keys, q8_load_values},
 };
 
 nib_status nib_cpu_kv_type_find(const nib_cpu_kv_type **out, const char *name, nib_error *err) {

@@ -11,10 +11,11 @@
 
 typedef struct nib_cpu_kv_type {
     const char *name;
+    nib_cpu_kv_form form;
     size_t block;                                                /* head sizes must be a multiple of it */
     size_t (*page_bytes)(size_t dim);                            /* keys or values of one head */
     /* One position (slot of the page) of keys or values. */
-    void (*store_key)(void *page, size_t slot, const float *x, size_t dim);
+    void (*store_key)(void *page, size_t slot, const float *x, size_t dim, const nib_cpu_ops *ops);
     void (*store_value)(void *page, size_t slot, const float *x, size_t dim, const nib_cpu_ops *ops);
     /* A page as floats in the order above: the page itself, or scratch (32 * dim floats). */
     const float *(*load_keys)(const void *page, float *scratch, size_t dim, const nib_cpu_ops *ops);

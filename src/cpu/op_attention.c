@@ -33,6 +33,7 @@ typedef struct work {
     uint32_t head_kv, n_query;
     query *queries;       /* in the order of their tokens, so that those that see a page stand side by side */
     const float **q;      /* by query: k_dim scaled floats */
+    float **acc, *corr;   /* by query: the sums of its segment, and their factor in this page */
     float *keys, *values; /* scratch of one page */
     float *scores;        /* n_query * 32 */
     float *memory;        /* of queries and their sums */
@@ -48,7 +49,7 @@ static size_t round64(size_t n) {
 
 size_t nib_cpu_attention_scratch(const nib_plan_step *s) {
     size_t n = (size_t)NIB_BLOCK_TOK * heads_per_kv(s);
-    return round64(n * sizeof(query)) + round64(n * sizeof(float *)) + round64(4 * n * NIB_PAGE_POS) +
+    return round64(n * sizeof(query)) + 2 * round64(n * sizeof(float *)) + round64(4 * n) + round64(4 * n * NIB_PAGE_POS) +
            round64(4 * (size_t)NIB_PAGE_POS * s->k_dim) + round64(4 * (size_t)NIB_PAGE_POS * s->v_dim) +
            round64(4 * n * (s->k_dim + 2 * (size_t)s->v_dim));
 }
@@ -63,6 +64,8 @@ static void open_work(work *w, unsigned char *scratch) {
     size_t n = (size_t)NIB_BLOCK_TOK * heads_per_kv(w->s);
     w->queries = cut(&scratch, n * sizeof(query));
     w->q = cut(&scratch, n * sizeof(float *));
+    w->acc = cut(&scratch, n * sizeof(float *));
+    w->corr = cut(&scratch, 4 * n);
     w->scores = cut(&scratch, 4 * n * NIB_PAGE_POS);
     w->keys = cut(&scratch, 4 * (size_t)NIB_PAGE_POS * w->s->k_dim);
     w->values = cut(&scratch, 4 * (size_t)NIB_PAGE_POS * w->s->v_dim);
@@ -85,8 +88,8 @@ static void open_queries(work *w, const nib_cpu_block *block, uint32_t head_kv) 
             query *q = &w->queries[w->n_query];
             memcpy(memory, nib_cpu_row(w->cpu, s->in, t) + (size_t)h * s->k_dim, s->k_dim * sizeof(float));
             w->cpu->ops->scale(memory, s->scale, s->k_dim);
-            w->q[w->n_query++] = memory;
-            q->segment.acc = memory + s->k_dim;
+            w->q[w->n_query] = memory;
+            w->acc[w->n_query++] = q->segment.acc = memory + s->k_dim;
             q->total.acc = q->segment.acc + s->v_dim;
             memory = q->total.acc + s->v_dim;
             clear(&q->segment, s->v_dim);
@@ -112,24 +115,52 @@ static void finish(const query *q, uint32_t v_dim) {
     for (uint32_t d = 0; d < v_dim; d++) q->out[d] = q->total.acc[d] * inverse;
 }
 
+/* Few queries read a page as it lies; for more it is turned into floats once. */
+#define DIRECT_QUERIES 8
+
+static const nib_cpu_page_ops *page_ops(const work *w, const nib_cpu_kv_type *type, uint32_t n_query) {
+    const nib_cpu_page_ops *direct = &w->cpu->ops->page[type->form];
+    return direct->scores && n_query <= DIRECT_QUERIES ? direct : NULL;
+}
+
+static void run_scores(work *w, uint32_t a, uint32_t b, uint32_t page) {
+    const nib_cpu_kv_type *type = w->cpu->kv.k_type;
+    const nib_cpu_page_ops *ops = page_ops(w, type, b - a);
+    const void *keys = nib_cpu_kv_keys(&w->cpu->kv, w->s->kv_layer, page, w->head_kv);
+    if (!ops) {
+        keys = type->load_keys(keys, w->keys, w->s->k_dim, w->cpu->ops);
+        ops = &w->cpu->ops->page[NIB_CPU_KV_F32];
+    }
+    ops->scores(keys, w->q + a, b - a, w->s->k_dim, w->scores);
+}
+
+/* Weights of the positions that a query sees in a page that starts at `start`; the others get none. */
+static void run_softmax(work *w, uint32_t i, uint32_t start, float *scores, nib_cpu_page_sums *range) {
+    query *q = &w->queries[i];
+    range->first = q->first_pos > start ? q->first_pos - start : 0;
+    range->last = q->pos - start < NIB_PAGE_POS ? q->pos - start + 1 : NIB_PAGE_POS;
+    for (size_t j = 0; j < range->first; j++) scores[j] = -INFINITY;
+    for (size_t j = range->last; j < NIB_PAGE_POS; j++) scores[j] = -INFINITY;
+    w->cpu->ops->page_softmax(scores, &q->segment.m, &q->segment.l, &w->corr[i]);
+}
+
 /* Queries a … b-1 see page number `index` of the sequence. */
 static void run_page(work *w, uint32_t a, uint32_t b, uint32_t index, uint32_t page) {
     const nib_plan_step *s = w->s;
-    const nib_cpu_kv *kv = &w->cpu->kv;
-    const nib_cpu_ops *ops = w->cpu->ops;
-    const float *keys = kv->k_type->load_keys(nib_cpu_kv_keys(kv, s->kv_layer, page, w->head_kv), w->keys, s->k_dim, ops);
-    const float *values = kv->v_type->load_values(nib_cpu_kv_values(kv, s->kv_layer, page, w->head_kv), w->values, s->v_dim, ops);
-    uint32_t start = index * NIB_PAGE_POS;
-    ops->page_scores(keys, w->q + a, b - a, s->k_dim, w->scores);
-    for (uint32_t i = a; i < b; i++) {
-        query *q = &w->queries[i];
-        float *scores = w->scores + (size_t)(i - a) * NIB_PAGE_POS, corr;
-        uint32_t first = q->first_pos > start ? q->first_pos - start : 0;
-        uint32_t last = q->pos - start < NIB_PAGE_POS ? q->pos - start + 1 : NIB_PAGE_POS;
-        for (uint32_t j = 0; j < first; j++) scores[j] = -INFINITY;
-        for (uint32_t j = last; j < NIB_PAGE_POS; j++) scores[j] = -INFINITY;
-        ops->page_softmax(scores, &q->segment.m, &q->segment.l, &corr);
-        ops->page_values(values, scores, first, last, s->v_dim, corr, q->segment.acc);
+    const nib_cpu_kv_type *type = w->cpu->kv.v_type;
+    const nib_cpu_page_ops *ops = page_ops(w, type, b - a);
+    run_scores(w, a, b, page);
+    const void *values = nib_cpu_kv_values(&w->cpu->kv, s->kv_layer, page, w->head_kv);
+    if (!ops) {
+        values = type->load_values(values, w->values, s->v_dim, w->cpu->ops);
+        ops = &w->cpu->ops->page[NIB_CPU_KV_F32];
+    }
+    uint32_t n_head = heads_per_kv(s); /* of a token: they see the same positions */
+    for (uint32_t i = a; i < b; i += n_head) {
+        float *scores = w->scores + (size_t)(i - a) * NIB_PAGE_POS;
+        nib_cpu_page_sums sums = {.n = n_head, .p = scores, .corr = w->corr + i, .acc = w->acc + i};
+        for (uint32_t h = 0; h < n_head; h++) run_softmax(w, i + h, index * NIB_PAGE_POS, scores + h * NIB_PAGE_POS, &sums);
+        ops->values(values, &sums, s->v_dim);
     }
 }
 

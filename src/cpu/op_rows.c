@@ -107,7 +107,8 @@ void nib_cpu_op_kv_store(nib_cpu *cpu, const nib_plan_step *s, int index) {
         uint32_t pos = cpu->batch->pos[t], page = cpu->batch->pages[t][pos / NIB_PAGE_POS], slot = pos % NIB_PAGE_POS;
         const float *k = nib_cpu_row(cpu, s->in, t), *v = nib_cpu_row(cpu, s->in2, t);
         for (uint32_t h = 0; h < s->n_head_kv; h++) {
-            kv->k_type->store_key(nib_cpu_kv_keys(kv, s->kv_layer, page, h), slot, k + (size_t)h * s->k_dim, s->k_dim);
+            kv->k_type->store_key(nib_cpu_kv_keys(kv, s->kv_layer, page, h), slot, k + (size_t)h * s->k_dim, s->k_dim,
+                                  cpu->ops);
             kv->v_type->store_value(nib_cpu_kv_values(kv, s->kv_layer, page, h), slot, v + (size_t)h * s->v_dim, s->v_dim,
                                     cpu->ops);
         }

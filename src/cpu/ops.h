@@ -11,6 +11,26 @@
 
 #define NIB_PAGE_POS 32 /* positions in a KV page; kv/pool counts in the same pages */
 
+typedef enum nib_cpu_kv_form { NIB_CPU_KV_F32, NIB_CPU_KV_F16, NIB_CPU_KV_Q8_0, NIB_CPU_KV_COUNT } nib_cpu_kv_form;
+
+/* Queries that add values of a page to their sums. */
+typedef struct nib_cpu_page_sums {
+    size_t n;
+    size_t first, last;  /* positions of the page that they see */
+    const float *p;      /* [n][32] weights */
+    const float *corr;   /* [n] factors of the sums so far */
+    float *const *acc;   /* [n] sums of head_dim */
+} nib_cpu_page_sums;
+
+/* Attention over one page of a type of cache, as it lies in memory (cpu/kv.h). F32 is there on every level; a type without
+ * functions is turned into floats first. Either way the same bits. */
+typedef struct nib_cpu_page_ops {
+    /* s[j * 32 + i] = sum over d ascending, by fma from +0, of q[j][d] * k[d][i], for n_q queries. */
+    void (*scores)(const void *k, const float *const *q, size_t n_q, size_t head_dim, float *s);
+    /* acc = acc * corr, then acc = fma(p[i], v[i][d], acc) for positions i in order. */
+    void (*values)(const void *v, const nib_cpu_page_sums *sums, size_t head_dim);
+} nib_cpu_page_ops;
+
 typedef struct nib_cpu_ops {
     /* y = x * (1 / sqrt(mean(x^2) + eps)) * w. y may be x. */
     void (*rms_norm)(const float *x, const float *w, float eps, float *y, size_t n);
@@ -26,19 +46,15 @@ typedef struct nib_cpu_ops {
     void (*rope_pairs)(float *x, const float *cs, size_t n);
     void (*f16_from_f32)(const float *x, uint16_t *out, size_t n);
     void (*f32_from_f16)(const uint16_t *x, float *out, size_t n);
-    /* s[j * 32 + i] = sum over d ascending, by fma from +0, of q[j][d] * k[d * 32 + i]: scores of one page of keys (d-major)
-     * for n_q queries. */
-    void (*page_scores)(const float *k, const float *const *q, size_t n_q, size_t head_dim, float *s);
     /* Online softmax of one page of 32 scores: m' = max(m, s); p = exp(s - m'); *corr = exp(m - m');
      * l' = l * corr + sum(p). Scores of masked positions are -INFINITY and give p = 0; at least one is finite. */
     void (*page_softmax)(float *s, float *m, float *l, float *corr);
-    /* acc = acc * corr, then acc = fma(p[i], v[i * head_dim + d], acc) for positions i = first … last-1 in order. */
-    void (*page_values)(const float *v, const float *p, size_t first, size_t last, size_t head_dim, float corr,
-                        float *acc);
+    const nib_cpu_page_ops *page; /* [NIB_CPU_KV_COUNT] */
 } nib_cpu_ops;
 
 extern const nib_cpu_ops nib_cpu_ops_scalar;
 extern const nib_cpu_ops nib_cpu_ops_avx2;
 extern const nib_cpu_ops nib_cpu_ops_avx512;
+extern const nib_cpu_page_ops nib_cpu_pages_avx2[NIB_CPU_KV_COUNT], nib_cpu_pages_avx512[NIB_CPU_KV_COUNT];
 
 #endif

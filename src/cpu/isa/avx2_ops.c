@@ -145,35 +145,6 @@ static void f32_from_f16(const uint16_t *x, float *out, size_t n) {
     for (; i < n; i++) out[i] = nib_f16_to_f32(x[i]);
 }
 
-/* Bound: one 128-byte line of keys per dimension from L1, 4 FMA per query; two queries give the 8 independent chains
- * that the latency of FMA needs. */
-static void page_scores(const float *k, const float *const *q, size_t n_q, size_t head_dim, float *s) {
-    size_t j = 0;
-    for (; j + 2 <= n_q; j += 2, s += 2 * NIB_PAGE_POS) {
-        const float *qa = q[j], *qb = q[j + 1];
-        __m256 a0 = _mm256_setzero_ps(), a1 = a0, a2 = a0, a3 = a0, b0 = a0, b1 = a0, b2 = a0, b3 = a0;
-        for (size_t d = 0; d < head_dim; d++) {
-            const float *line = k + d * NIB_PAGE_POS;
-            __m256 k0 = _mm256_loadu_ps(line), k1 = _mm256_loadu_ps(line + 8), k2 = _mm256_loadu_ps(line + 16),
-                   k3 = _mm256_loadu_ps(line + 24), x = _mm256_broadcast_ss(qa + d), y = _mm256_broadcast_ss(qb + d);
-            a0 = _mm256_fmadd_ps(x, k0, a0), a1 = _mm256_fmadd_ps(x, k1, a1);
-            a2 = _mm256_fmadd_ps(x, k2, a2), a3 = _mm256_fmadd_ps(x, k3, a3);
-            b0 = _mm256_fmadd_ps(y, k0, b0), b1 = _mm256_fmadd_ps(y, k1, b1);
-            b2 = _mm256_fmadd_ps(y, k2, b2), b3 = _mm256_fmadd_ps(y, k3, b3);
-        }
-        _mm256_storeu_ps(s, a0), _mm256_storeu_ps(s + 8, a1), _mm256_storeu_ps(s + 16, a2), _mm256_storeu_ps(s + 24, a3);
-        _mm256_storeu_ps(s + 32, b0), _mm256_storeu_ps(s + 40, b1), _mm256_storeu_ps(s + 48, b2), _mm256_storeu_ps(s + 56, b3);
-    }
-    if (j < n_q) {
-        __m256 a[4];
-        for (int e = 0; e < 4; e++) a[e] = _mm256_setzero_ps();
-        for (size_t d = 0; d < head_dim; d++)
-            for (size_t e = 0; e < 4; e++)
-                a[e] = _mm256_fmadd_ps(_mm256_broadcast_ss(q[j] + d), _mm256_loadu_ps(k + d * NIB_PAGE_POS + W * e), a[e]);
-        for (size_t e = 0; e < 4; e++) _mm256_storeu_ps(s + W * e, a[e]);
-    }
-}
-
 static void page_softmax(float *s, float *m, float *l, float *corr) {
     __m256 v[4];
     for (size_t e = 0; e < 4; e++) v[e] = _mm256_loadu_ps(s + W * e);
@@ -192,42 +163,13 @@ static void page_softmax(float *s, float *m, float *l, float *corr) {
     *m = top;
 }
 
-/* 64 values at a time stay in eight registers over all positions of the page. */
-static void page_values(const float *v, const float *p, size_t first, size_t last, size_t head_dim, float corr,
-                        float *acc) {
-    size_t d = 0;
-    for (; d + 64 <= head_dim; d += 64) {
-        __m256 a[8];
-#pragma GCC unroll 8
-        for (size_t e = 0; e < 8; e++) a[e] = _mm256_mul_ps(_mm256_loadu_ps(acc + d + W * e), _mm256_set1_ps(corr));
-        for (size_t i = first; i < last; i++) {
-            __m256 w = _mm256_broadcast_ss(p + i);
-#pragma GCC unroll 8
-            for (size_t e = 0; e < 8; e++) a[e] = _mm256_fmadd_ps(w, _mm256_loadu_ps(v + i * head_dim + d + W * e), a[e]);
-        }
-#pragma GCC unroll 8
-        for (size_t e = 0; e < 8; e++) _mm256_storeu_ps(acc + d + W * e, a[e]);
-    }
-    for (; d + W <= head_dim; d += W) {
-        __m256 a = _mm256_mul_ps(_mm256_loadu_ps(acc + d), _mm256_set1_ps(corr));
-        for (size_t i = first; i < last; i++)
-            a = _mm256_fmadd_ps(_mm256_broadcast_ss(p + i), _mm256_loadu_ps(v + i * head_dim + d), a);
-        _mm256_storeu_ps(acc + d, a);
-    }
-    for (; d < head_dim; d++) {
-        float a = acc[d] * corr;
-        for (size_t i = first; i < last; i++) a = fmaf(p[i], v[i * head_dim + d], a);
-        acc[d] = a;
-    }
-}
-
 const nib_cpu_ops nib_cpu_ops_avx2 = {
     .rms_norm = rms_norm,         .add = add,
     .scale = scale,               .silu_mul = silu_mul,
     .gelu_mul = gelu_mul,         .rope_halves = rope_halves,
     .rope_pairs = rope_pairs,     .f16_from_f32 = f16_from_f32,
-    .f32_from_f16 = f32_from_f16, .page_scores = page_scores,
-    .page_softmax = page_softmax, .page_values = page_values,
+    .f32_from_f16 = f32_from_f16, .page_softmax = page_softmax,
+    .page = nib_cpu_pages_avx2,
 };
 
 #else

@@ -136,34 +136,6 @@ static void f32_from_f16(const uint16_t *x, float *out, size_t n) {
     }
 }
 
-/* Bound: 2 FMA per query and dimension, two a clock; four queries give the 8 chains that the latency of FMA needs. */
-static inline __attribute__((always_inline)) void scores_n(const float *k, const float *const *q, size_t n, size_t head_dim, float *s) {
-    __m512 a[4], b[4];
-#pragma GCC unroll 4
-    for (size_t j = 0; j < n; j++) a[j] = b[j] = _mm512_setzero_ps();
-    for (size_t d = 0; d < head_dim; d++) {
-        __m512 k0 = _mm512_loadu_ps(k + d * NIB_PAGE_POS), k1 = _mm512_loadu_ps(k + d * NIB_PAGE_POS + W);
-#pragma GCC unroll 4
-        for (size_t j = 0; j < n; j++) {
-            __m512 x = _mm512_set1_ps(q[j][d]);
-            a[j] = _mm512_fmadd_ps(x, k0, a[j]);
-            b[j] = _mm512_fmadd_ps(x, k1, b[j]);
-        }
-    }
-#pragma GCC unroll 4
-    for (size_t j = 0; j < n; j++) {
-        _mm512_storeu_ps(s + j * NIB_PAGE_POS, a[j]);
-        _mm512_storeu_ps(s + j * NIB_PAGE_POS + W, b[j]);
-    }
-}
-
-static void page_scores(const float *k, const float *const *q, size_t n_q, size_t head_dim, float *s) {
-    for (; n_q >= 4; n_q -= 4, q += 4, s += 4 * NIB_PAGE_POS) scores_n(k, q, 4, head_dim, s);
-    if (n_q == 3) scores_n(k, q, 3, head_dim, s);
-    if (n_q == 2) scores_n(k, q, 2, head_dim, s);
-    if (n_q == 1) scores_n(k, q, 1, head_dim, s);
-}
-
 static void page_softmax(float *s, float *m, float *l, float *corr) {
     __m512 a = _mm512_loadu_ps(s), b = _mm512_loadu_ps(s + W);
     float top = _mm512_reduce_max_ps(_mm512_max_ps(a, b));
@@ -177,38 +149,13 @@ static void page_softmax(float *s, float *m, float *l, float *corr) {
     *m = top;
 }
 
-/* 64 values (or what is left of a head) stay in registers over all positions of the page. */
-static void page_values(const float *v, const float *p, size_t first, size_t last, size_t head_dim, float corr,
-                        float *acc) {
-    size_t d = 0;
-    for (; d + 4 * W <= head_dim; d += 4 * W) {
-        __m512 a[4];
-#pragma GCC unroll 4
-        for (size_t e = 0; e < 4; e++) a[e] = _mm512_mul_ps(_mm512_loadu_ps(acc + d + W * e), _mm512_set1_ps(corr));
-        for (size_t i = first; i < last; i++) {
-            __m512 w = _mm512_set1_ps(p[i]);
-#pragma GCC unroll 4
-            for (size_t e = 0; e < 4; e++) a[e] = _mm512_fmadd_ps(w, _mm512_loadu_ps(v + i * head_dim + d + W * e), a[e]);
-        }
-#pragma GCC unroll 4
-        for (size_t e = 0; e < 4; e++) _mm512_storeu_ps(acc + d + W * e, a[e]);
-    }
-    for (; d < head_dim; d += W) {
-        __mmask16 m = rest(head_dim - d);
-        __m512 a = _mm512_mul_ps(_mm512_maskz_loadu_ps(m, acc + d), _mm512_set1_ps(corr));
-        for (size_t i = first; i < last; i++)
-            a = _mm512_fmadd_ps(_mm512_set1_ps(p[i]), _mm512_maskz_loadu_ps(m, v + i * head_dim + d), a);
-        _mm512_mask_storeu_ps(acc + d, m, a);
-    }
-}
-
 const nib_cpu_ops nib_cpu_ops_avx512 = {
     .rms_norm = rms_norm,         .add = add,
     .scale = scale,               .silu_mul = silu_mul,
     .gelu_mul = gelu_mul,         .rope_halves = rope_halves,
     .rope_pairs = rope_pairs,     .f16_from_f32 = f16_from_f32,
-    .f32_from_f16 = f32_from_f16, .page_scores = page_scores,
-    .page_softmax = page_softmax, .page_values = page_values,
+    .f32_from_f16 = f32_from_f16, .page_softmax = page_softmax,
+    .page = nib_cpu_pages_avx512,
 };
 
 #else

@@ -61,7 +61,8 @@ static void f32_from_f16(const uint16_t *x, float *out, size_t n) {
     for (size_t i = 0; i < n; i++) out[i] = nib_f16_to_f32(x[i]);
 }
 
-static void page_scores(const float *k, const float *const *q, size_t n_q, size_t head_dim, float *s) {
+static void page_scores(const void *page, const float *const *q, size_t n_q, size_t head_dim, float *s) {
+    const float *k = page;
     for (size_t j = 0; j < n_q; j++, s += NIB_PAGE_POS) {
         for (size_t i = 0; i < NIB_PAGE_POS; i++) s[i] = 0.0f;
         for (size_t d = 0; d < head_dim; d++)
@@ -78,18 +79,24 @@ static void page_softmax(float *s, float *m, float *l, float *corr) {
     *m = top;
 }
 
-static void page_values(const float *v, const float *p, size_t first, size_t last, size_t head_dim, float corr,
-                        float *acc) {
-    for (size_t d = 0; d < head_dim; d++) acc[d] *= corr;
-    for (size_t i = first; i < last; i++)
-        for (size_t d = 0; d < head_dim; d++) acc[d] = fmaf(p[i], v[i * head_dim + d], acc[d]);
+static void page_values(const void *page, const nib_cpu_page_sums *sums, size_t head_dim) {
+    const float *v = page;
+    for (size_t j = 0; j < sums->n; j++) {
+        float *acc = sums->acc[j];
+        for (size_t d = 0; d < head_dim; d++) acc[d] *= sums->corr[j];
+        for (size_t i = sums->first; i < sums->last; i++)
+            for (size_t d = 0; d < head_dim; d++)
+                acc[d] = fmaf(sums->p[j * NIB_PAGE_POS + i], v[i * head_dim + d], acc[d]);
+    }
 }
+
+static const nib_cpu_page_ops pages[NIB_CPU_KV_COUNT] = {[NIB_CPU_KV_F32] = {page_scores, page_values}};
 
 const nib_cpu_ops nib_cpu_ops_scalar = {
     .rms_norm = rms_norm,         .add = add,
     .scale = scale,               .silu_mul = silu_mul,
     .gelu_mul = gelu_mul,         .rope_halves = rope_halves,
     .rope_pairs = rope_pairs,     .f16_from_f32 = f16_from_f32,
-    .f32_from_f16 = f32_from_f16, .page_scores = page_scores,
-    .page_softmax = page_softmax, .page_values = page_values,
+    .f32_from_f16 = f32_from_f16, .page_softmax = page_softmax,
+    .page = pages,
 };
