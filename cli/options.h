@@ -69,7 +69,7 @@ typedef struct nib_cli_options {
     int32_t n_threads, n_threads_batch;
     int32_t load_mode; /* NIB_CLI_LOAD_AUTO … */
     const char *isa, *k_type, *v_type;
-    bool mmap, mlock, check_tensors;
+    bool mmap, mlock, check_tensors, refresh;
     float rope_freq_base, rope_freq_scale;
 
     /* general */

@@ -261,8 +261,9 @@ typedef struct nib_model_config {
     float rope_freq_base, rope_freq_scale;
     nib_progress_fn progress; /* NULL: none */
     void *user;
+    bool plan_only;       /* do not read the weights: for questions about the model and its contexts; nib_decode refuses */
 } nib_model_config;
-#define NIB_MODEL_CONFIG_INIT {sizeof(nib_model_config), NULL, 0, false, false, 0.0f, 0.0f, NULL, NULL}
+#define NIB_MODEL_CONFIG_INIT {sizeof(nib_model_config), NULL, 0, false, false, 0.0f, 0.0f, NULL, NULL, false}
 
 /* Reads hyper-parameters, checks every tensor's name, type and shape, and packs the weights for this machine.
  * The model keeps a reference to `file`: close the file after the model. NIB_E_FORMAT and NIB_E_UNSUPPORTED name the
@@ -294,6 +295,8 @@ typedef struct nib_step_info {
     const char *rows;     /* "TOK" or "OUT" */
     int layer;            /* -1 outside layers */
     uint64_t n_in, n_out; /* row widths */
+    uint32_t n_head, n_head_kv, head_dim; /* attention: heads of queries and of keys, width of a key; else 0 */
+    uint32_t window;      /* attention: positions seen, the token's own included; 0: all */
     uint64_t bytes;       /* weights read by one run of the step, however many rows */
     uint64_t macs;        /* multiply-accumulates per row; attention: per row and position of context */
 } nib_step_info;
@@ -309,6 +312,8 @@ NIB_API const char *const *nib_isa_names(void);
 NIB_API bool nib_isa_usable(const char *isa);
 /* Why a level that the processor claims to have is not usable, as a sentence to show; NULL when all is well. */
 NIB_API const char *nib_isa_trouble(void);
+/* The tensor types that nib computes with, NULL-terminated. */
+NIB_API const char *const *nib_type_names(void);
 
 /* ------------------------------------------------------------------------------------------------ context */
 
@@ -380,6 +385,45 @@ NIB_API void nib_seq_free(nib_context *ctx, uint32_t seq);
 
 /* With config.profile: milliseconds that step i took in the last nib_decode, summed over its parts; else 0. */
 NIB_API double nib_context_step_ms(const nib_context *ctx, size_t i);
+
+/* ------------------------------------------------------------------------------------------------ measuring */
+
+/* A meter does one kind of work over and over, for somebody who takes the time: what the machine can do at most, or what
+ * a kind of step reaches. Nothing else should compute meanwhile. */
+typedef struct nib_meter nib_meter;
+
+typedef enum nib_meter_kind {
+    NIB_METER_READ = 0, /* reads n_bytes of memory once */
+    NIB_METER_INT8 = 1, /* multiplies and adds bytes in registers, with the best instruction of the level */
+    NIB_METER_F32 = 2,  /* the same with floats */
+    NIB_METER_STEP = 3, /* runs steps like `step` on weights (or cached keys and values) of about n_bytes in all */
+} nib_meter_kind;
+
+typedef struct nib_meter_config {
+    size_t size;
+    nib_meter_kind kind;
+    const char *isa;           /* NULL: the best usable level */
+    int n_threads;             /* most threads of a run; 0: nib_cpu_count() */
+    uint64_t n_bytes;          /* default 256 MiB; a STEP has at least one step */
+    /* STEP: op ("matmul", "attention", "norm", "glu"), type (matmul: of the weights; norm and glu: of the weights that
+     * their output is quantised for), n_in, n_out, n_head, n_head_kv, head_dim and window are read. */
+    const nib_step_info *step;
+    uint32_t n_tok;            /* STEP: rows; attention: in consecutive positions of n_seq sequences; default 1 */
+    uint32_t n_seq, n_past;    /* attention: sequences (default 1), positions that each holds already (default 0) */
+    const char *k_type, *v_type; /* attention: of the cache; NULL: "f16" */
+} nib_meter_config;
+#define NIB_METER_CONFIG_INIT                                                                                          \
+    {sizeof(nib_meter_config), NIB_METER_READ, NULL, 0, UINT64_C(1) << 28, NULL, 1, 1, 0, NULL, NULL}
+
+/* Memory is touched before it returns. NIB_E_UNSUPPORTED: the level is unknown to have a peak, or the op to have a meter. */
+NIB_API nib_status nib_meter_new(nib_meter **out, const nib_meter_config *config, nib_error *err);
+NIB_API void nib_meter_free(nib_meter *meter);
+/* Does the work once on the first n_threads threads (1 … config.n_threads): seconds of the wall clock. */
+NIB_API double nib_meter_run(nib_meter *meter, int n_threads);
+/* The work of one run: bytes of packed weights, cache or memory; multiply-accumulates; steps. */
+NIB_API uint64_t nib_meter_bytes(const nib_meter *meter);
+NIB_API uint64_t nib_meter_macs(const nib_meter *meter);
+NIB_API uint64_t nib_meter_steps(const nib_meter *meter);
 
 /* ------------------------------------------------------------------------------------------------ sampling */
 

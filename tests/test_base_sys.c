@@ -96,6 +96,17 @@ static void test_address_space_limit(void **state) {
     assert_true(left == 1);
 }
 
+static void test_names(void **state) {
+    (void)state;
+    char text[128], three[4];
+    nib_sys_cpu_model(text, sizeof text);
+    assert_true(text[0] && !strchr(text, '\n'));
+    nib_sys_cpu_model(three, sizeof three);
+    assert_memory_equal(three, text, strlen(three));
+    nib_sys_cpus_allowed(text, sizeof text);
+    assert_true(strspn(text, "0123456789,-") == strlen(text) && text[0]);
+}
+
 static void test_memory_and_time(void **state) {
     (void)state;
     uint64_t total = nib_sys_total_memory(), free_now = nib_sys_free_memory();
@@ -111,7 +122,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cpu_max),   cmocka_unit_test(test_cgroup_path),     cmocka_unit_test(test_field),
         cmocka_unit_test(test_cpu_count), cmocka_unit_test(test_memory_and_time),
-        cmocka_unit_test(test_address_space_limit),
+        cmocka_unit_test(test_address_space_limit), cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

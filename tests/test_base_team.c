@@ -97,6 +97,28 @@ static void test_new_and_free(void **state) {
     nib_team_free(NULL);
 }
 
+/* Any part of the team may run; threads that were left out for a while come back in. */
+static void test_limit(void **state) {
+    (void)state;
+    for (int n_cpus = 1; n_cpus <= MAX; n_cpus += MAX - 1) {
+        shared s = {.n_rounds = 10};
+        assert_int_equal(nib_team_new(&s.team, MAX, n_cpus, NULL), NIB_OK);
+        assert_int_equal(nib_team_active(s.team), MAX);
+        for (int run = 0; run < 400; run++) {
+            int n = run % 7 == 0 ? MAX : 1 + run * 5 % MAX;
+            nib_team_limit(s.team, n);
+            assert_int_equal(nib_team_active(s.team), n);
+            memset(s.ran, 0, sizeof s.ran);
+            nib_team_run(s.team, count_run, &s);
+            assert_int_equal(s.n_threads, n);
+            for (int i = 0; i < MAX; i++) assert_int_equal(s.ran[i], i < n);
+            nib_team_run(s.team, exchange, &s);
+            for (int i = 0; i < n; i++) assert_int_equal(s.wrong[i], 0);
+        }
+        nib_team_free(s.team);
+    }
+}
+
 /* Two teams at once, and a team that is used by another thread than the one that made it. */
 static void *use_team(void *arg) {
     shared *s = arg;
@@ -150,7 +172,8 @@ static void test_thread_that_does_not_start(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_runs_and_barriers), cmocka_unit_test(test_thousands_of_runs),
-        cmocka_unit_test(test_new_and_free),      cmocka_unit_test(test_two_teams),
+        cmocka_unit_test(test_new_and_free),      cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_two_teams),
         cmocka_unit_test(test_arguments),         cmocka_unit_test(test_thread_that_does_not_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -399,6 +399,40 @@ static void test_two_contexts(void **state) {
     close_model(&a), close_model(&b);
 }
 
+/* A model without its weights answers the same questions, and so do its contexts; it computes nothing. */
+static void test_plan_only(void **state) {
+    (void)state;
+    tiny_model m = TINY_MODEL_INIT;
+    fixture f;
+    nib_error err;
+    nib_model *plan;
+    nib_model_config config = NIB_MODEL_CONFIG_INIT;
+    config.plan_only = config.mlock = true;
+    m.is_tied = false;
+    open_model(&f, &m, NULL);
+    assert_int_equal(nib_model_open(&plan, f.file, &config, &err), NIB_OK);
+    assert_true(nib_model_weight_bytes(plan) == nib_model_weight_bytes(f.model));
+    assert_true(nib_model_bytes_per_token(plan) == nib_model_bytes_per_token(f.model));
+    assert_true(nib_model_n_steps(plan) == nib_model_n_steps(f.model));
+    fixture g = f;
+    g.model = plan;
+    nib_context *full = context(&f, (nib_context_config)NIB_CONTEXT_CONFIG_INIT);
+    nib_context *empty = context(&g, (nib_context_config)NIB_CONTEXT_CONFIG_INIT);
+    assert_true(nib_context_kv_bytes(empty) == nib_context_kv_bytes(full));
+    assert_true(nib_context_buffer_bytes(empty) == nib_context_buffer_bytes(full));
+    nib_batch *batch;
+    assert_int_equal(nib_batch_new(&batch, 1, &err), NIB_OK);
+    assert_int_equal(nib_batch_add(batch, 1, NIB_POS_NEXT, 0, true, &err), NIB_OK);
+    assert_int_equal(nib_decode(full, batch, &err), NIB_OK);
+    assert_int_equal(nib_decode(empty, batch, &err), NIB_E_ARG);
+    assert_non_null(strstr(err.message, "without its weights"));
+    nib_batch_free(batch);
+    nib_context_free(empty);
+    nib_context_free(full);
+    nib_model_close(plan);
+    close_model(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bits),
@@ -409,6 +443,7 @@ int main(void) {
         cmocka_unit_test(test_abort_rolls_back),
         cmocka_unit_test(test_decode_allocates_nothing),
         cmocka_unit_test(test_two_contexts),
+        cmocka_unit_test(test_plan_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,10 @@ uint64_t nib_sys_free_memory(void);
 uint64_t nib_sys_total_memory(void);
 /* Asks the kernel to let this process use the tile registers of AMX. False where there are none. */
 bool nib_sys_permit_tiles(void);
+/* The processor's name in words, and the CPUs that this process may use as a list ("0-3,8"); "unknown" when the system does
+ * not say. Cut to fit. */
+void nib_sys_cpu_model(char *out, size_t size);
+void nib_sys_cpus_allowed(char *out, size_t size);
 /* Seconds of the monotonic clock. */
 double nib_sys_now(void);
 /* CPUs in the affinity mask of the calling thread, at least 1. */

@@ -97,6 +97,32 @@ uint64_t nib_sys_parse_field(const char *text, const char *key) {
     return 0;
 }
 
+/* The rest of a line "key\t: words" of a file of the kernel. */
+static bool read_words(const char *path, const char *key, char *out, size_t size) {
+    char text[8192];
+    if (!read_file(path, text, sizeof text)) return false;
+    size_t len = strlen(key);
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, key, len) != 0) continue;
+        line += len + strspn(line + len, " \t:");
+        snprintf(out, size, "%.*s", (int)strcspn(line, "\n"), line);
+        return *out != 0;
+    }
+    return false;
+}
+
+void nib_sys_cpu_model(char *out, size_t size) {
+    static const char *const keys[] = {"model name", "cpu model", "CPU part"}; /* x86, MIPS and others, ARM */
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (read_words("/proc/cpuinfo", keys[i], out, size)) return;
+    snprintf(out, size, "unknown");
+}
+
+void nib_sys_cpus_allowed(char *out, size_t size) {
+    if (!read_words("/proc/self/status", "Cpus_allowed_list", out, size)) snprintf(out, size, "unknown");
+}
+
 typedef bool (*cgroup_file_fn)(const char *dir, uint64_t *value);
 
 /* The smallest value over the folder and all its parents: every level may set a limit. 0: none does. */

@@ -20,16 +20,27 @@ typedef struct worker {
     int index;
 } worker;
 
+/* A word that threads wait for; who waited too long sleeps. */
+typedef struct gate {
+    _Alignas(64) atomic_uint word;
+    _Alignas(64) atomic_int sleepers;
+    pthread_cond_t changed;
+} gate;
+
+/* The word of the run gate: number of the run, and how many threads take part in it, in the low bits. One word, so that
+ * a thread that was left out of some runs sees both of the same run. */
+#define ACTIVE_BITS 11
+#define ACTIVE_MASK ((1u << ACTIVE_BITS) - 1)
+#define QUIT ACTIVE_MASK /* instead of a number of threads: the end */
+
 struct nib_team {
     int n_threads, n_started, n_pauses, n_yields;
+    int n_limit, n_active;  /* of the next run, and of this one */
     _Alignas(64) atomic_int arrived;
-    _Alignas(64) atomic_uint generation;
-    _Alignas(64) atomic_int sleepers;
-    pthread_mutex_t mutex;
-    pthread_cond_t woken;   /* a barrier opened, or a run began */
+    gate barrier, run;
+    pthread_mutex_t mutex;  /* of both gates */
     nib_team_fn fn;
     void *arg;
-    bool quit;
     worker *workers;        /* n_threads - 1 */
 };
 
@@ -41,52 +52,70 @@ static void pause_cpu(void) {
 #endif
 }
 
-static void sleep_until_open(nib_team *team, unsigned generation) {
-    /* mutex is the only lock; sleepers is raised before the generation is looked at again, and the last to arrive
-     * changes the generation before it looks at sleepers, so a wake-up cannot be missed. */
+static void sleep_at(nib_team *team, gate *g, unsigned old) {
+    /* mutex is the only lock; sleepers is raised before the word is looked at again, and who changes the word does so
+     * before looking at sleepers, so a wake-up cannot be missed. */
     pthread_mutex_lock(&team->mutex);
-    atomic_fetch_add(&team->sleepers, 1);
-    while (atomic_load(&team->generation) == generation) pthread_cond_wait(&team->woken, &team->mutex);
-    atomic_fetch_sub(&team->sleepers, 1);
+    atomic_fetch_add(&g->sleepers, 1);
+    while (atomic_load(&g->word) == old) pthread_cond_wait(&g->changed, &team->mutex);
+    atomic_fetch_sub(&g->sleepers, 1);
+    pthread_mutex_unlock(&team->mutex);
+}
+
+/* Waits until the word is no longer `old`; returns the new one. */
+static unsigned wait_at(nib_team *team, gate *g, unsigned old, bool spins) {
+    unsigned word;
+    for (int i = 0; spins && i < team->n_pauses; i++) {
+        if ((word = atomic_load_explicit(&g->word, memory_order_acquire)) != old) return word;
+        pause_cpu();
+    }
+    for (int i = 0; spins && i < team->n_yields; i++) {
+        if ((word = atomic_load_explicit(&g->word, memory_order_acquire)) != old) return word;
+        sched_yield();
+    }
+    sleep_at(team, g, old);
+    return atomic_load(&g->word);
+}
+
+static void change(nib_team *team, gate *g, unsigned word) {
+    atomic_store(&g->word, word);
+    if (!atomic_load(&g->sleepers)) return;
+    pthread_mutex_lock(&team->mutex);
+    pthread_cond_broadcast(&g->changed);
     pthread_mutex_unlock(&team->mutex);
 }
 
 void nib_team_barrier(nib_team *team) {
-    if (team->n_threads == 1) return;
-    unsigned generation = atomic_load(&team->generation);
-    if (atomic_fetch_add(&team->arrived, 1) == team->n_threads - 1) {
-        atomic_store(&team->arrived, 0);
-        atomic_store(&team->generation, generation + 1);
-        if (atomic_load(&team->sleepers)) {
-            pthread_mutex_lock(&team->mutex);
-            pthread_cond_broadcast(&team->woken);
-            pthread_mutex_unlock(&team->mutex);
-        }
+    int last = team->n_active - 1; /* read before arriving: after that the next run may begin */
+    if (last == 0) return;
+    unsigned generation = atomic_load(&team->barrier.word);
+    if (atomic_fetch_add(&team->arrived, 1) < last) {
+        wait_at(team, &team->barrier, generation, true);
         return;
     }
-    for (int i = 0; i < team->n_pauses; i++) {
-        if (atomic_load_explicit(&team->generation, memory_order_acquire) != generation) return;
-        pause_cpu();
-    }
-    for (int i = 0; i < team->n_yields; i++) {
-        if (atomic_load_explicit(&team->generation, memory_order_acquire) != generation) return;
-        sched_yield();
-    }
-    sleep_until_open(team, generation);
+    atomic_store(&team->arrived, 0);
+    change(team, &team->barrier, generation + 1);
 }
 
-/* A run is two barriers: one that starts it, one that ends it. */
 static void *work(void *arg) {
     worker *w = arg;
     nib_team *team = w->team;
-    pthread_mutex_lock(&team->mutex); /* nib_team_new holds it until it is known how many meet at barriers */
-    pthread_mutex_unlock(&team->mutex);
-    for (;;) {
-        nib_team_barrier(team);
-        if (team->quit) return NULL;
-        team->fn(team->arg, w->index, team->n_threads);
+    bool takes_part = true; /* whoever is left out of runs sleeps at once: others want the CPU */
+    for (unsigned word = 0;;) {
+        word = wait_at(team, &team->run, word, takes_part);
+        unsigned n = word & ACTIVE_MASK;
+        if (n == QUIT) return NULL;
+        takes_part = (unsigned)w->index < n;
+        if (!takes_part) continue;
+        team->fn(team->arg, w->index, (int)n);
         nib_team_barrier(team);
     }
+}
+
+/* Begins the next run with n threads, or QUIT. */
+static void begin(nib_team *team, unsigned n) {
+    unsigned number = (atomic_load(&team->run.word) >> ACTIVE_BITS) + 1;
+    change(team, &team->run, number << ACTIVE_BITS | n);
 }
 
 nib_status nib_team_new(nib_team **out, int n_threads, int n_cpus, nib_error *err) {
@@ -96,26 +125,21 @@ nib_status nib_team_new(nib_team **out, int n_threads, int n_cpus, nib_error *er
     void *place;
     if (posix_memalign(&place, 64, sizeof(nib_team)) != 0) return nib_fail_nomem(err, sizeof(nib_team), "threads");
     nib_team *team = place;
-    *team = (nib_team){.n_threads = n_threads, .n_started = 1};
+    *team = (nib_team){.n_threads = n_threads, .n_started = 1, .n_limit = n_threads};
     if (n_threads <= n_cpus) team->n_pauses = SPIN_PAUSES, team->n_yields = SPIN_YIELDS;
     pthread_mutex_init(&team->mutex, NULL);
-    pthread_cond_init(&team->woken, NULL);
+    pthread_cond_init(&team->barrier.changed, NULL);
+    pthread_cond_init(&team->run.changed, NULL);
     team->workers = nib_calloc((size_t)n_threads, sizeof *team->workers);
     if (!team->workers) {
         nib_team_free(team);
         return nib_fail_nomem(err, sizeof(worker) * (size_t)n_threads, "threads");
     }
-    pthread_mutex_lock(&team->mutex);
-    int code = 0;
     for (int i = 1; i < n_threads; i++, team->n_started++) {
         worker *w = &team->workers[i - 1];
         *w = (worker){.team = team, .index = i};
-        code = pthread_create(&w->thread, NULL, work, w);
-        if (code) break;
-    }
-    team->n_threads = team->n_started;
-    pthread_mutex_unlock(&team->mutex);
-    if (code) {
+        int code = pthread_create(&w->thread, NULL, work, w);
+        if (!code) continue;
         nib_fail(err, NIB_E_NOMEM, "thread %d of %d could not be started (error %d): ask for fewer threads",
                  team->n_started + 1, n_threads, code);
         nib_team_free(team);
@@ -127,13 +151,11 @@ nib_status nib_team_new(nib_team **out, int n_threads, int n_cpus, nib_error *er
 
 void nib_team_free(nib_team *team) {
     if (!team) return;
-    if (team->n_started > 1) {
-        team->quit = true;
-        nib_team_barrier(team);
-        for (int i = 0; i < team->n_started - 1; i++) pthread_join(team->workers[i].thread, NULL);
-    }
+    begin(team, QUIT);
+    for (int i = 0; i < team->n_started - 1; i++) pthread_join(team->workers[i].thread, NULL);
     nib_free(team->workers);
-    pthread_cond_destroy(&team->woken);
+    pthread_cond_destroy(&team->run.changed);
+    pthread_cond_destroy(&team->barrier.changed);
     pthread_mutex_destroy(&team->mutex);
     free(team);
 }
@@ -142,10 +164,19 @@ int nib_team_size(const nib_team *team) {
     return team->n_threads;
 }
 
+void nib_team_limit(nib_team *team, int n_threads) {
+    team->n_limit = n_threads;
+}
+
+int nib_team_active(const nib_team *team) {
+    return team->n_limit;
+}
+
 void nib_team_run(nib_team *team, nib_team_fn fn, void *arg) {
+    int n = team->n_active = nib_team_active(team);
     team->fn = fn;
     team->arg = arg;
-    nib_team_barrier(team);
-    fn(arg, 0, team->n_threads);
+    if (n > 1) begin(team, (unsigned)n);
+    fn(arg, 0, n);
     nib_team_barrier(team);
 }

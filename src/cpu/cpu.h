@@ -36,6 +36,8 @@ nib_status nib_cpu_new(nib_cpu **out, const nib_plan *plan, const nib_cpu_config
 void nib_cpu_free(nib_cpu *cpu);
 /* Runs all steps. Allocates nothing. */
 nib_status nib_cpu_run(nib_cpu *cpu, const nib_plan_batch *batch, nib_error *err);
+/* Lets the next runs use the first n_threads threads only; 1 to config.n_threads. The bits stay the same. */
+void nib_cpu_limit_threads(nib_cpu *cpu, int n_threads);
 float *nib_cpu_logits(const nib_cpu *cpu, uint32_t row);
 void nib_cpu_copy_page(nib_cpu *cpu, uint32_t from, uint32_t to);
 /* Milliseconds of each step since the last reset, as thread 0 saw them; NULL without config.profile. */

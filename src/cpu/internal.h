@@ -45,6 +45,7 @@ struct nib_cpu {
 
     /* The current run. */
     const nib_plan_batch *batch;
+    int n_active;             /* threads that take part */
     nib_cpu_block *blocks;
     uint32_t n_blocks;
     atomic_uint stop_at;      /* first step that is not run any more */
@@ -76,7 +77,7 @@ static inline uint32_t nib_cpu_n_rows(const nib_cpu *cpu, nib_plan_rows rows) {
 
 static inline void nib_cpu_my_rows(const nib_cpu *cpu, const nib_plan_step *s, int index, uint32_t *first,
                                    uint32_t *last) {
-    uint64_t n = nib_cpu_n_rows(cpu, s->rows), t = (uint64_t)cpu->config.n_threads;
+    uint64_t n = nib_cpu_n_rows(cpu, s->rows), t = (uint64_t)cpu->n_active;
     *first = (uint32_t)(n * (uint64_t)index / t);
     *last = (uint32_t)(n * ((uint64_t)index + 1) / t);
 }

@@ -218,6 +218,7 @@ static void find_blocks(nib_cpu *cpu) {
 nib_status nib_cpu_run(nib_cpu *cpu, const nib_plan_batch *batch, nib_error *err) {
     const nib_plan *plan = cpu->plan;
     cpu->batch = batch;
+    cpu->n_active = nib_team_active(cpu->team);
     cpu->status = NIB_OK;
     atomic_store(&cpu->stop_at, UINT_MAX);
     for (size_t i = 0; i < plan->n_steps; i++) atomic_store_explicit(&cpu->claimed[i], 0, memory_order_relaxed);
@@ -238,6 +239,10 @@ float *nib_cpu_logits(const nib_cpu *cpu, uint32_t row) {
 
 void nib_cpu_copy_page(nib_cpu *cpu, uint32_t from, uint32_t to) {
     nib_cpu_kv_copy(&cpu->kv, from, to);
+}
+
+void nib_cpu_limit_threads(nib_cpu *cpu, int n_threads) {
+    nib_team_limit(cpu->team, n_threads);
 }
 
 double *nib_cpu_step_ms(const nib_cpu *cpu) {

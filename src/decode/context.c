@@ -206,6 +206,7 @@ static void roll_back(nib_context *ctx) {
 
 nib_status nib_decode(nib_context *ctx, const nib_batch *batch, nib_error *err) {
     uint32_t n_rows;
+    if (!ctx->model->memory) return nib_fail(err, NIB_E_ARG, "the model was opened without its weights (plan_only)");
     if (batch->n > ctx->config.n_batch)
         return nib_fail(err, NIB_E_LIMIT, "the batch has %u tokens, the context takes %u (n_batch)", batch->n, ctx->config.n_batch);
     NIB_TRY(check_entries(ctx, batch, &n_rows, err));

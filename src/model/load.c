@@ -68,8 +68,8 @@ static nib_status plan_pieces(loader *l, nib_error *err) {
     return NIB_OK;
 }
 
-/* Places of all weights in one mapping. */
-static nib_status lay_out(nib_model *model, nib_error *err) {
+/* Places of all weights in one mapping, which is not made when only the plan is wanted. */
+static nib_status lay_out(nib_model *model, bool plan_only, nib_error *err) {
     const nib_plan *plan = &model->plan;
     size_t at = 0, *places = nib_alloc(plan->n_weights, sizeof *places);
     nib_status status = NIB_OK;
@@ -90,6 +90,7 @@ static nib_status lay_out(nib_model *model, nib_error *err) {
         at += (n + 63) & ~(size_t)63; /* sizes come from tensors that fit in the file: the sum cannot wrap */
     }
     model->n_bytes = at ? at : 64;
+    if (plan_only) goto out;
     uint64_t total = nib_sys_total_memory(); /* beyond it the process would be killed while it loads */
     if (model->n_bytes > total) {
         status = nib_fail(err, NIB_E_NOMEM, "the weights need %llu MiB, this machine has %llu MiB of memory",
@@ -155,7 +156,8 @@ nib_status nib_model_load(nib_model *model, const nib_model_config *config, nib_
     size_t staging = 0;
     model->weights = nib_calloc(model->plan.n_weights, sizeof *model->weights);
     if (!model->weights) return nib_fail_nomem(err, 0, "the list of weights");
-    NIB_TRY_OUT(lay_out(model, err));
+    NIB_TRY_OUT(lay_out(model, config->plan_only, err));
+    if (config->plan_only) goto out;
     NIB_TRY_OUT(plan_pieces(&l, err));
     NIB_TRY_OUT(nib_team_new(&team, n_threads, n_cpus, err));
     l.largest = (l.largest + 63) & ~(size_t)63;

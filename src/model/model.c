@@ -56,7 +56,7 @@ nib_status nib_model_open(nib_model **out, const nib_gguf *file, const nib_model
     NIB_TRY_OUT(nib_model_decoder_build(&model->plan, &model->source, err));
     count_params(model);
     NIB_TRY_OUT(nib_model_load(model, config, err));
-    if (config->mlock && mlock(model->memory, model->n_bytes) != 0) {
+    if (config->mlock && model->memory && mlock(model->memory, model->n_bytes) != 0) {
         status = nib_fail(err, NIB_E_NOMEM, "mlock of %zu MiB failed: %s (raise the limit with ulimit -l, or do without)",
                           model->n_bytes >> 20, strerror(errno));
         goto out;
@@ -182,6 +182,10 @@ nib_status nib_model_step(const nib_model *model, size_t i, nib_step_info *out) 
         .layer = s->layer,
         .n_in = s->n_in,
         .n_out = s->n_out,
+        .n_head = s->op == NIB_OP_ATTENTION ? s->n_head : 0,
+        .n_head_kv = s->op == NIB_OP_ATTENTION ? s->n_head_kv : 0,
+        .head_dim = s->op == NIB_OP_ATTENTION ? s->k_dim : 0,
+        .window = s->window,
         .bytes = s->bytes,
         .macs = s->macs,
     };

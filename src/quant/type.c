@@ -57,3 +57,13 @@ const char *nib_quant_gguf_name(uint32_t gguf_id, uint32_t *block_size, uint32_t
     }
     return NULL;
 }
+
+const char *const *nib_type_names(void) {
+    static const char *const names[] = {
+#define X(name, gguf, block, bytes) #name,
+#include "quant/types.def"
+#undef X
+        NULL,
+    };
+    return names;
+}

@@ -73,6 +73,7 @@ FLOAT_KERNEL(BF16, FLOAT_B16)
 
 const nib_cpu_mm nib_cpu_mm_avx2 = {
     .quantize = &nib_cpu_mm_quantize_avx2,
+    .peak = &nib_cpu_peak_avx2,
     .kernel =
         {
 #define X(name, gguf, block, bytes) [NIB_QUANT_##name] = &nib_cpu_mm_avx2_##name,

@@ -6,6 +6,7 @@
 #define NIB_CPU_KERN_MM_H
 
 #include "cpu/act.h"
+#include "cpu/kern/peak.h"
 #include "quant/type.h"
 
 typedef struct nib_cpu_mm_kernel {
@@ -45,6 +46,7 @@ typedef struct nib_cpu_mm {
     const nib_cpu_mm_quantize *quantize;
     const nib_cpu_mm_kernel *kernel[NIB_QUANT_COUNT];
     const nib_cpu_mm_spread *const *spread; /* by type, NULL where kernel serves all; NULL without a matrix unit */
+    const nib_cpu_peak *peak;
 } nib_cpu_mm;
 
 extern const nib_cpu_mm nib_cpu_mm_scalar, nib_cpu_mm_avx2, nib_cpu_mm_avxvnni, nib_cpu_mm_avx512,

@@ -144,6 +144,7 @@ KERNEL_FLOAT(BF16, uint16_t, nib_bf16_to_f32)
 
 const nib_cpu_mm nib_cpu_mm_scalar = {
     .quantize = &nib_cpu_mm_quantize_scalar,
+    .peak = &nib_cpu_peak_scalar,
     .kernel =
         {
 #define X(name, gguf, block, bytes) [NIB_QUANT_##name] = &kernel_##name,

@@ -1,0 +1,203 @@
+/* cli/limits.c - meters in -> limits of this machine out, through the cache file.
+ *
+ * Bandwidth swings by half within seconds on shared machines. So every meter runs once a round, for as many rounds as the
+ * time allows, and the medians count: all of them have seen the same seconds. */
+#include "limits.h"
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "base/sys.h"
+#include "cache.h"
+#include "median.h"
+#include "signals.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_ROUNDS = 64, MIN_ROUNDS = 3, BUDGET_MS = 2300, ALL_COUNTS_TO = 8 };
+
+typedef struct cell { /* a meter at one number of threads, and where its median goes */
+    nib_meter *meter;
+    int n_threads;
+    uint64_t work;
+    double *target;
+    double samples[MAX_ROUNDS];
+} cell;
+
+typedef struct bench {
+    nib_meter *meters[1 + 2 * NIB_CLI_MAX_PEAKS];
+    size_t n_meters;
+    nib_cli_list cells; /* cell */
+} bench;
+
+static nib_status add_meter(bench *b, const nib_meter_config *config, nib_error *err) {
+    nib_meter *meter;
+    NIB_TRY(nib_meter_new(&meter, config, err));
+    b->meters[b->n_meters++] = meter;
+    return NIB_OK;
+}
+
+static nib_status add_cell(bench *b, int n_threads, uint64_t work, double *target, nib_error *err) {
+    cell c = {.meter = b->meters[b->n_meters - 1], .n_threads = n_threads, .work = work, .target = target};
+    return nib_cli_list_append(&b->cells, &c, 1, sizeof c) ? NIB_OK : nib_fail_nomem(err, sizeof c, "the limits");
+}
+
+/* 1 to n, or in doubling steps when these are many. */
+static void choose_counts(nib_cli_limits *out, int n) {
+    for (int i = 1; out->n_rows < NIB_CLI_MAX_LIMITS; i = n <= ALL_COUNTS_TO ? i + 1 : 2 * i) {
+        out->rows[out->n_rows++].n_threads = i < n ? i : n;
+        if (i >= n) return;
+    }
+}
+
+static nib_status prepare(bench *b, nib_cli_limits *out, int n_threads, nib_error *err) {
+    nib_meter_config config = NIB_METER_CONFIG_INIT;
+    config.n_threads = n_threads;
+    NIB_TRY(add_meter(b, &config, err));
+    for (size_t i = 0; i < out->n_rows; i++)
+        NIB_TRY(add_cell(b, out->rows[i].n_threads, nib_meter_bytes(b->meters[0]), &out->rows[i].read_bytes, err));
+    for (const char *const *isa = nib_isa_names(); *isa; isa++) {
+        if (!nib_isa_usable(*isa) || out->rows[0].n_peaks == NIB_CLI_MAX_PEAKS) continue;
+        size_t k = out->rows[0].n_peaks;
+        config.isa = *isa;
+        for (config.kind = NIB_METER_INT8; config.kind <= NIB_METER_F32; config.kind++) {
+            NIB_TRY(add_meter(b, &config, err));
+            for (size_t i = 0; i < out->n_rows; i++) {
+                nib_cli_peak *peak = &out->rows[i].peaks[k];
+                double *target = config.kind == NIB_METER_INT8 ? &peak->int8_macs : &peak->f32_macs;
+                snprintf(peak->isa, sizeof peak->isa, "%s", *isa);
+                out->rows[i].n_peaks = k + 1;
+                NIB_TRY(add_cell(b, out->rows[i].n_threads, nib_meter_macs(b->meters[b->n_meters - 1]), target, err));
+            }
+        }
+    }
+    return NIB_OK;
+}
+
+static nib_status run_rounds(bench *b, nib_error *err) {
+    cell *cells = b->cells.items;
+    double start = nib_cli_now_ms();
+    size_t n = 0;
+    while (n < MAX_ROUNDS && (n < MIN_ROUNDS || nib_cli_now_ms() - start < BUDGET_MS)) {
+        for (size_t i = 0; i < b->cells.n; i++) {
+            if (nib_cli_interrupted()) return nib_fail(err, NIB_E_CANCELLED, "measuring was stopped");
+            cells[i].samples[n] = (double)cells[i].work / nib_meter_run(cells[i].meter, cells[i].n_threads);
+        }
+        n++;
+    }
+    for (size_t i = 0; i < b->cells.n; i++) *cells[i].target = nib_cli_median(cells[i].samples, n);
+    return NIB_OK;
+}
+
+static nib_status measure(nib_cli_limits *out, int n_threads, nib_error *err) {
+    bench b = {0};
+    nib_cli_signals_catch();
+    choose_counts(out, n_threads);
+    nib_status status = prepare(&b, out, n_threads, err);
+    if (status == NIB_OK) status = run_rounds(&b, err);
+    while (b.n_meters) nib_meter_free(b.meters[--b.n_meters]);
+    nib_cli_list_free(&b.cells);
+    return status;
+}
+
+/* The file of this machine: another processor, other CPUs allowed or another version of nib have another one. */
+static void cache_name(const nib_cli_limits *limits, char *out, size_t size) {
+    uint64_t h = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    const char *const parts[] = {limits->cpu, "\n", limits->allowed, "\n", nib_version()};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        for (const char *p = parts[i]; *p; p++) h = (h ^ (unsigned char)*p) * UINT64_C(0x100000001b3);
+    snprintf(out, size, "limits-%016llx.json", (unsigned long long)h);
+}
+
+static bool load(nib_cli_limits *out, int n_threads) {
+    char name[64];
+    nib_cli_limits found = {0};
+    cache_name(out, name, sizeof name);
+    json_t *value = nib_cli_cache_load(name);
+    /* What was kept must be of this very machine, not of one whose name hashes alike. */
+    bool ok = value && nib_cli_limits_parse(&found, value) && !strcmp(found.cpu, out->cpu) &&
+              !strcmp(found.allowed, out->allowed) && found.rows[found.n_rows - 1].n_threads >= n_threads;
+    json_decref(value);
+    if (!ok) {
+        nib_cli_limits_free(&found);
+        return false;
+    }
+    *out = found;
+    out->is_cached = true;
+    return true;
+}
+
+bool nib_cli_limits_save(const nib_cli_limits *limits) {
+    char name[64];
+    cache_name(limits, name, sizeof name);
+    json_t *value = nib_cli_limits_json(limits);
+    bool ok = nib_cli_cache_save(name, value);
+    json_decref(value);
+    return ok;
+}
+
+nib_status nib_cli_limits_get(nib_cli_limits *out, int n_threads, nib_cli_limits_how how, const nib_cli_term *term,
+                              nib_error *err) {
+    *out = (nib_cli_limits){0};
+    nib_sys_cpu_model(out->cpu, sizeof out->cpu);
+    nib_sys_cpus_allowed(out->allowed, sizeof out->allowed);
+    if (n_threads <= 0) n_threads = nib_cpu_count(NULL);
+    if (how != NIB_CLI_LIMITS_REFRESH && load(out, n_threads)) return NIB_OK;
+    if (how == NIB_CLI_LIMITS_KNOWN) return NIB_OK;
+    if (how == NIB_CLI_LIMITS_NEEDED) nib_cli_note(term, "measuring this machine once, about 3 s (nib limits shows it)");
+    NIB_TRY(measure(out, n_threads, err));
+    if (!nib_cli_limits_save(out)) nib_cli_note(term, "what was measured could not be kept in the cache");
+    return NIB_OK;
+}
+
+void nib_cli_limits_free(nib_cli_limits *limits) {
+    json_decref(limits->kernels);
+    limits->kernels = NULL;
+}
+
+/* ---- questions */
+
+static double between(double a, double b, double t) {
+    return a + (b - a) * t;
+}
+
+nib_cli_limit nib_cli_limits_at(const nib_cli_limits *limits, int n_threads) {
+    if (!limits->n_rows) return (nib_cli_limit){0};
+    size_t i = 0;
+    while (i + 1 < limits->n_rows && limits->rows[i].n_threads < n_threads) i++;
+    nib_cli_limit out = limits->rows[i];
+    if (i == 0 || out.n_threads <= n_threads) return out;
+    const nib_cli_limit *low = &limits->rows[i - 1];
+    double t = (double)(n_threads - low->n_threads) / (out.n_threads - low->n_threads);
+    out.n_threads = n_threads;
+    out.read_bytes = between(low->read_bytes, out.read_bytes, t);
+    for (size_t k = 0; k < out.n_peaks && k < low->n_peaks; k++) {
+        out.peaks[k].int8_macs = between(low->peaks[k].int8_macs, out.peaks[k].int8_macs, t);
+        out.peaks[k].f32_macs = between(low->peaks[k].f32_macs, out.peaks[k].f32_macs, t);
+    }
+    return out;
+}
+
+double nib_cli_limit_macs(const nib_cli_limit *limit, const char *isa, const char *type) {
+    /* Weights that are floats meet activations that are floats: docs/ARCHITECTURE.md, numerics. */
+    bool is_float = !strcmp(type, "F32") || !strcmp(type, "F16") || !strcmp(type, "BF16") || !*type;
+    for (size_t i = 0; i < limit->n_peaks; i++)
+        if (!isa || !strcmp(limit->peaks[i].isa, isa))
+            return is_float ? limit->peaks[i].f32_macs : limit->peaks[i].int8_macs;
+    return 0;
+}
+
+int nib_cli_limits_best_threads(const nib_cli_limits *limits) {
+    const double worth = 1.03;
+    double best = 0;
+    int n = 0;
+    for (size_t i = 0; i < limits->n_rows; i++) {
+        const nib_cli_limit *row = &limits->rows[i];
+        double score = sqrt(row->read_bytes * (row->n_peaks ? row->peaks[0].int8_macs : row->read_bytes));
+        if (score <= best * worth) continue;
+        best = score;
+        n = row->n_threads;
+    }
+    return n;
+}

@@ -1,0 +1,61 @@
+/* cli/limits.h - what this machine can do at most: bytes read and multiply-accumulates a second, by number of threads
+ * and level. Measured through nib_meter in about three seconds and kept in a cache file of the user's; nib limits prints
+ * them, and bench, trace and plan judge by them. */
+#ifndef NIB_CLI_LIMITS_H
+#define NIB_CLI_LIMITS_H
+
+#include "json.h"
+#include "options.h"
+#include "term.h"
+
+enum { NIB_CLI_MAX_PEAKS = 8, NIB_CLI_MAX_LIMITS = 16 };
+
+typedef struct nib_cli_peak { /* of a level; a second */
+    char isa[16];
+    double int8_macs, f32_macs;
+} nib_cli_peak;
+
+typedef struct nib_cli_limit { /* of all threads together; a second */
+    int n_threads;
+    double read_bytes;
+    nib_cli_peak peaks[NIB_CLI_MAX_PEAKS]; /* best level first */
+    size_t n_peaks;
+} nib_cli_limit;
+
+typedef struct nib_cli_limits {
+    char cpu[128], allowed[128]; /* model, list of CPUs that this process may use: the machine that these hold for */
+    nib_cli_limit rows[NIB_CLI_MAX_LIMITS]; /* by rising number of threads, from 1 on */
+    size_t n_rows;
+    json_t *kernels;             /* measured shares of kernels, by name: calibrate.c; NULL: none yet */
+    bool is_cached;
+} nib_cli_limits;
+
+/* How much work to do for them. */
+typedef enum nib_cli_limits_how {
+    NIB_CLI_LIMITS_KNOWN,   /* take them from the cache; without one there are none (n_rows 0) */
+    NIB_CLI_LIMITS_NEEDED,  /* measure them when there is no cache, and say so */
+    NIB_CLI_LIMITS_REFRESH, /* measure them in any case */
+} nib_cli_limits_how;
+
+/* Up to `n_threads` threads, 0: nib_cpu_count(). What was measured is put into the cache; that this fails is a note. Free
+ * *out in any case. */
+nib_status nib_cli_limits_get(nib_cli_limits *out, int n_threads, nib_cli_limits_how how, const nib_cli_term *term,
+                              nib_error *err);
+void nib_cli_limits_free(nib_cli_limits *limits);
+/* Writes the cache file; false when it cannot be written. */
+bool nib_cli_limits_save(const nib_cli_limits *limits);
+
+/* The limit of a number of threads, between the rows on a straight line; zeros when there are no rows. */
+nib_cli_limit nib_cli_limits_at(const nib_cli_limits *limits, int n_threads);
+/* The peak of a level for weights of a type; 0: not known. NULL isa: of the best level. */
+double nib_cli_limit_macs(const nib_cli_limit *limit, const char *isa, const char *type);
+/* The number of threads that gives most: bandwidth and arithmetic count the same, and fewer are better when it makes no
+ * difference of 3 %. 0: not known. */
+int nib_cli_limits_best_threads(const nib_cli_limits *limits);
+
+/* limits_json.c: the form of the cache, of nib limits --json and of --machine FILE. */
+json_t *nib_cli_limits_json(const nib_cli_limits *limits);
+/* False when it is not of this form. */
+bool nib_cli_limits_parse(nib_cli_limits *out, const json_t *value);
+
+#endif

@@ -1,0 +1,83 @@
+/* cli/limits_json.c - limits as JSON and back: nib limits --json, the cache file, and --machine FILE. */
+#include "limits.h"
+
+#include <string.h>
+
+static json_t *peaks_json(const nib_cli_limit *row) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < row->n_peaks; i++) {
+        json_t *o = json_object();
+        nib_cli_json_set_str(o, "isa", row->peaks[i].isa);
+        nib_cli_json_set_real(o, "int8_gmac_s", row->peaks[i].int8_macs / 1e9);
+        nib_cli_json_set_real(o, "f32_gmac_s", row->peaks[i].f32_macs / 1e9);
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+json_t *nib_cli_limits_json(const nib_cli_limits *limits) {
+    json_t *o = json_object(), *rows = json_array();
+    nib_cli_json_set_str(o, "cpu", limits->cpu);
+    nib_cli_json_set_str(o, "cpus_allowed", limits->allowed);
+    nib_cli_json_set_str(o, "version", nib_version());
+    nib_cli_json_set_int(o, "best_threads", nib_cli_limits_best_threads(limits));
+    json_object_set_new(o, "limits", rows);
+    for (size_t i = 0; i < limits->n_rows; i++) {
+        json_t *row = json_object();
+        nib_cli_json_set_int(row, "threads", limits->rows[i].n_threads);
+        nib_cli_json_set_real(row, "read_gb_s", limits->rows[i].read_bytes / 1e9);
+        json_object_set_new(row, "peaks", peaks_json(&limits->rows[i]));
+        json_array_append_new(rows, row);
+    }
+    if (limits->kernels) json_object_set(o, "kernels", limits->kernels);
+    return o;
+}
+
+static bool get_text(const json_t *object, const char *key, char *out, size_t size) {
+    const json_t *value = json_object_get(object, key);
+    if (!json_is_string(value) || json_string_length(value) >= size) return false;
+    memcpy(out, json_string_value(value), json_string_length(value) + 1);
+    return true;
+}
+
+/* A rate above 0 in billions a second. */
+static bool get_rate(const json_t *object, const char *key, double *out) {
+    double x = json_number_value(json_object_get(object, key));
+    *out = x * 1e9;
+    return x > 0 && x < 1e9;
+}
+
+static bool parse_peaks(nib_cli_limit *row, const json_t *list) {
+    size_t i;
+    const json_t *item;
+    if (!json_is_array(list) || json_array_size(list) > NIB_CLI_MAX_PEAKS) return false;
+    json_array_foreach(list, i, item) {
+        nib_cli_peak *peak = &row->peaks[row->n_peaks++];
+        if (!get_text(item, "isa", peak->isa, sizeof peak->isa) || !get_rate(item, "int8_gmac_s", &peak->int8_macs) ||
+            !get_rate(item, "f32_gmac_s", &peak->f32_macs))
+            return false;
+    }
+    return true;
+}
+
+bool nib_cli_limits_parse(nib_cli_limits *out, const json_t *value) {
+    *out = (nib_cli_limits){0};
+    const json_t *rows = json_object_get(value, "limits"), *item;
+    size_t i;
+    if (!get_text(value, "cpu", out->cpu, sizeof out->cpu) ||
+        !get_text(value, "cpus_allowed", out->allowed, sizeof out->allowed) || !json_is_array(rows) ||
+        json_array_size(rows) < 1 || json_array_size(rows) > NIB_CLI_MAX_LIMITS)
+        return false;
+    json_array_foreach(rows, i, item) {
+        nib_cli_limit *row = &out->rows[i];
+        json_int_t n = json_integer_value(json_object_get(item, "threads"));
+        if (n < 1 || n > 1024 || (i ? n <= out->rows[i - 1].n_threads : n != 1)) return false;
+        row->n_threads = (int)n;
+        if (!get_rate(item, "read_gb_s", &row->read_bytes) || !parse_peaks(row, json_object_get(item, "peaks"))) return false;
+        if (row->n_peaks != out->rows[0].n_peaks) return false;
+    }
+    out->n_rows = json_array_size(rows);
+    json_t *kernels = json_object_get(value, "kernels");
+    if (json_is_object(kernels)) out->kernels = json_incref(kernels);
+    return true;
+}
