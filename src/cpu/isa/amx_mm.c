@@ -23,6 +23,7 @@ const nib_cpu_mm nib_cpu_mm_amx = {
 #undef X
         },
     .spread = spread,
+    .peak = &nib_cpu_peak_amx,
 };
 
 void nib_cpu_amx_multiply(int n_cols, const int8_t *a, const int8_t *b, nib_cpu_amx_sums *out) {

@@ -13,7 +13,8 @@ typedef struct nib_cpu_peak {
     void (*f32)(size_t n_rounds);
 } nib_cpu_peak;
 
-extern const nib_cpu_peak nib_cpu_peak_scalar, nib_cpu_peak_avx2, nib_cpu_peak_avxvnni, nib_cpu_peak_avx512;
+extern const nib_cpu_peak nib_cpu_peak_scalar, nib_cpu_peak_avx2, nib_cpu_peak_avxvnni, nib_cpu_peak_avx512,
+    nib_cpu_peak_amx;
 
 /* Twelve chains cover the latency on two ports: NIB_PEAK_CHAINS(op) is op("0") … op("11"), a line of assembly each. */
 #define NIB_PEAK_CHAINS(op) \
