@@ -101,10 +101,11 @@ static void attention_page(const nib_cpu_ops *o, nib_cpu_kv_form form, size_t n_
     fill(x, dim * 32, 1), make_page(form, false, x, dim, pv, v);
     fill(q, n_q * dim, 2), fill(u, n_q * dim, 1), memcpy(w, u, sizeof w), fill(corr, n_q, 1);
     for (size_t j = 0; j < n_q; j++) queries[j] = q + j * dim, acc_u[j] = u + j * dim, acc_w[j] = w + j * dim;
-    f32->scores(k, queries, n_q, dim, a), page->scores(pk, queries, n_q, dim, b), same(a, b, n_q * 32);
-    nib_cpu_page_sums sums = {n_q, n_q % 5, 32 - n_q % 3, a, corr, acc_u};
+    nib_cpu_page_queries all = {n_q, queries, k};
+    f32->scores(k, &all, dim, a), all.next = pk, page->scores(pk, &all, dim, b), same(a, b, n_q * 32);
+    nib_cpu_page_sums sums = {n_q, n_q % 5, 32 - n_q % 3, a, corr, acc_u, v};
     f32->values(v, &sums, dim);
-    sums.acc = acc_w;
+    sums.acc = acc_w, sums.next = pv;
     page->values(pv, &sums, dim), same(u, w, n_q * dim);
 }
 
@@ -115,13 +116,16 @@ static void attention_ops(const nib_cpu_ops *o, const nib_cpu_ops *s) {
             for (nib_cpu_kv_form form = 0; form < NIB_CPU_KV_COUNT; form++)
                 if (o->page[form].scores && (form != NIB_CPU_KV_Q8_0 || dims[e] % 32 == 0))
                     attention_page(o, form, n_q, dims[e]);
-    float a[32], b[32], ma = -INFINITY, la = 0, ca, mb = -INFINITY, lb = 0, cb;
-    for (size_t round = 0; round < 20; round++) {
-        fill(a, 32, 3), memcpy(b, a, sizeof b);
-        for (size_t i = 0; i < 32; i++)
-            if (i < round % 5 || i >= 32 - round % 3) a[i] = b[i] = -INFINITY;
-        s->page_softmax(a, &ma, &la, &ca), o->page_softmax(b, &mb, &lb, &cb);
-        same(a, b, 32), same(&ma, &mb, 1), same(&la, &lb, 1), same(&ca, &cb, 1);
+    static float a[40 * 32], b[40 * 32];
+    float ma[40], la[40], ca[40], mb[40], lb[40], cb[40];
+    for (size_t n = 1; n <= 40; n += 1 + n / 4) {
+        fill(a, n * 32, 3), fill(ma, n, 3), fill(la, n, 1);
+        for (size_t i = 0; i < n * 32; i++)
+            if (i % 32 < i / 32 % 5 || i % 32 >= 32 - i / 32 % 3) a[i] = -INFINITY;
+        for (size_t j = 0; j < n; j += 3) ma[j] = -INFINITY, la[j] = 0;
+        memcpy(b, a, sizeof b), memcpy(mb, ma, sizeof mb), memcpy(lb, la, sizeof lb);
+        s->page_softmax(n, a, ma, la, ca), o->page_softmax(n, b, mb, lb, cb);
+        same(a, b, n * 32), same(ma, mb, n), same(la, lb, n), same(ca, cb, n);
     }
 }
 
@@ -175,8 +179,8 @@ static void test_online_softmax(void **state) {
     for (size_t i = 0; i < 96; i++)
         for (size_t d = 0; d < 4; d++) want[d] += exp((double)scores[i]) / total * (double)v[i * 4 + d];
     for (size_t page = 0; page < 3; page++) {
-        s->page_softmax(p + 32 * page, &m, &l, &corr);
-        nib_cpu_page_sums sums = {1, 0, 32, p + 32 * page, &corr, (float *[]){acc}};
+        s->page_softmax(1, p + 32 * page, &m, &l, &corr);
+        nib_cpu_page_sums sums = {1, 0, 32, p + 32 * page, &corr, (float *[]){acc}, v};
         s->page[NIB_CPU_KV_F32].values(v + 32 * 4 * page, &sums, 4);
     }
     for (size_t d = 0; d < 4; d++) near((double)(acc[d] / l), want[d], 1e-6);

@@ -21,7 +21,7 @@ typedef struct partial {
 } partial;
 
 typedef struct query {
-    partial segment, total;
+    partial total;
     uint32_t pos, first_pos; /* its position and the first that it sees */
     float *out;
 } query;
@@ -33,7 +33,8 @@ typedef struct work {
     uint32_t head_kv, n_query;
     query *queries;       /* in the order of their tokens, so that those that see a page stand side by side */
     const float **q;      /* by query: k_dim scaled floats */
-    float **acc, *corr;   /* by query: the sums of its segment, and their factor in this page */
+    float *m, *l, **acc;  /* by query: the softmax of its segment so far */
+    float *corr;          /* by query: the factor of these sums in this page */
     float *keys, *values; /* scratch of one page */
     float *scores;        /* n_query * 32 */
     float *memory;        /* of queries and their sums */
@@ -49,7 +50,8 @@ static size_t round64(size_t n) {
 
 size_t nib_cpu_attention_scratch(const nib_plan_step *s) {
     size_t n = (size_t)NIB_BLOCK_TOK * heads_per_kv(s);
-    return round64(n * sizeof(query)) + 2 * round64(n * sizeof(float *)) + round64(4 * n) + round64(4 * n * NIB_PAGE_POS) +
+    return round64(n * sizeof(query)) + 2 * round64(n * sizeof(float *)) + 3 * round64(4 * n) +
+           round64(4 * n * NIB_PAGE_POS) +
            round64(4 * (size_t)NIB_PAGE_POS * s->k_dim) + round64(4 * (size_t)NIB_PAGE_POS * s->v_dim) +
            round64(4 * n * (s->k_dim + 2 * (size_t)s->v_dim));
 }
@@ -65,6 +67,8 @@ static void open_work(work *w, unsigned char *scratch) {
     w->queries = cut(&scratch, n * sizeof(query));
     w->q = cut(&scratch, n * sizeof(float *));
     w->acc = cut(&scratch, n * sizeof(float *));
+    w->m = cut(&scratch, 4 * n);
+    w->l = cut(&scratch, 4 * n);
     w->corr = cut(&scratch, 4 * n);
     w->scores = cut(&scratch, 4 * n * NIB_PAGE_POS);
     w->keys = cut(&scratch, 4 * (size_t)NIB_PAGE_POS * w->s->k_dim);
@@ -72,10 +76,10 @@ static void open_work(work *w, unsigned char *scratch) {
     w->memory = (float *)(void *)scratch;
 }
 
-static void clear(partial *p, uint32_t v_dim) {
-    p->m = -INFINITY;
-    p->l = 0;
-    memset(p->acc, 0, v_dim * sizeof(float));
+static void clear_segment(work *w, uint32_t i) {
+    w->m[i] = -INFINITY;
+    w->l[i] = 0;
+    memset(w->acc[i], 0, w->s->v_dim * sizeof(float));
 }
 
 static void open_queries(work *w, const nib_cpu_block *block, uint32_t head_kv) {
@@ -89,11 +93,11 @@ static void open_queries(work *w, const nib_cpu_block *block, uint32_t head_kv) 
             memcpy(memory, nib_cpu_row(w->cpu, s->in, t) + (size_t)h * s->k_dim, s->k_dim * sizeof(float));
             w->cpu->ops->scale(memory, s->scale, s->k_dim);
             w->q[w->n_query] = memory;
-            w->acc[w->n_query++] = q->segment.acc = memory + s->k_dim;
-            q->total.acc = q->segment.acc + s->v_dim;
+            w->acc[w->n_query] = memory + s->k_dim;
+            clear_segment(w, w->n_query++);
+            q->total = (partial){-INFINITY, 0, memory + s->k_dim + s->v_dim};
+            memset(q->total.acc, 0, s->v_dim * sizeof(float));
             memory = q->total.acc + s->v_dim;
-            clear(&q->segment, s->v_dim);
-            clear(&q->total, s->v_dim);
             q->pos = w->cpu->batch->pos[t];
             q->first_pos = s->window && q->pos + 1 > s->window ? q->pos + 1 - s->window : 0;
             q->out = nib_cpu_row(w->cpu, s->out, t) + (size_t)h * s->v_dim;
@@ -115,6 +119,14 @@ static void finish(const query *q, uint32_t v_dim) {
     for (uint32_t d = 0; d < v_dim; d++) q->out[d] = q->total.acc[d] * inverse;
 }
 
+static uint32_t first_page(const work *w) {
+    return w->queries[0].first_pos / NIB_PAGE_POS;
+}
+
+static uint32_t last_page(const work *w) {
+    return w->queries[w->n_query - 1].pos / NIB_PAGE_POS;
+}
+
 /* Few queries read a page as it lies; for more it is turned into floats once. */
 #define DIRECT_QUERIES 8
 
@@ -123,53 +135,57 @@ static const nib_cpu_page_ops *page_ops(const work *w, const nib_cpu_kv_type *ty
     return direct->scores && n_query <= DIRECT_QUERIES ? direct : NULL;
 }
 
-static void run_scores(work *w, uint32_t a, uint32_t b, uint32_t page) {
-    const nib_cpu_kv_type *type = w->cpu->kv.k_type;
-    const nib_cpu_page_ops *ops = page_ops(w, type, b - a);
-    const void *keys = nib_cpu_kv_keys(&w->cpu->kv, w->s->kv_layer, page, w->head_kv);
+static void run_scores(work *w, uint32_t a, uint32_t b, uint32_t page, uint32_t next) {
+    const nib_cpu_kv *kv = &w->cpu->kv;
+    const nib_cpu_page_ops *ops = page_ops(w, kv->k_type, b - a);
+    const void *keys = nib_cpu_kv_keys(kv, w->s->kv_layer, page, w->head_kv);
+    nib_cpu_page_queries queries = {b - a, w->q + a, nib_cpu_kv_keys(kv, w->s->kv_layer, next, w->head_kv)};
     if (!ops) {
-        keys = type->load_keys(keys, w->keys, w->s->k_dim, w->cpu->ops);
+        keys = queries.next = kv->k_type->load_keys(keys, w->keys, w->s->k_dim, w->cpu->ops);
         ops = &w->cpu->ops->page[NIB_CPU_KV_F32];
     }
-    ops->scores(keys, w->q + a, b - a, w->s->k_dim, w->scores);
+    ops->scores(keys, &queries, w->s->k_dim, w->scores);
 }
 
-/* Weights of the positions that a query sees in a page that starts at `start`; the others get none. */
-static void run_softmax(work *w, uint32_t i, uint32_t start, float *scores, nib_cpu_page_sums *range) {
-    query *q = &w->queries[i];
-    range->first = q->first_pos > start ? q->first_pos - start : 0;
-    range->last = q->pos - start < NIB_PAGE_POS ? q->pos - start + 1 : NIB_PAGE_POS;
-    for (size_t j = 0; j < range->first; j++) scores[j] = -INFINITY;
-    for (size_t j = range->last; j < NIB_PAGE_POS; j++) scores[j] = -INFINITY;
-    w->cpu->ops->page_softmax(scores, &q->segment.m, &q->segment.l, &w->corr[i]);
+/* The positions of the page from `start` on that a query sees. */
+static uint32_t first_seen(const query *q, uint32_t start) {
+    return q->first_pos > start ? q->first_pos - start : 0;
 }
 
-/* Queries a … b-1 see page number `index` of the sequence. */
-static void run_page(work *w, uint32_t a, uint32_t b, uint32_t index, uint32_t page) {
+static uint32_t last_seen(const query *q, uint32_t start) {
+    return q->pos - start < NIB_PAGE_POS ? q->pos - start + 1 : NIB_PAGE_POS;
+}
+
+static void mask(const query *q, uint32_t start, float *scores) {
+    for (uint32_t j = 0; j < first_seen(q, start); j++) scores[j] = -INFINITY;
+    for (uint32_t j = last_seen(q, start); j < NIB_PAGE_POS; j++) scores[j] = -INFINITY;
+}
+
+/* Queries a … b-1 see page number `index` of the sequence, and perhaps the one after it. */
+static void run_page(work *w, uint32_t a, uint32_t b, uint32_t index, const uint32_t *pages) {
     const nib_plan_step *s = w->s;
-    const nib_cpu_kv_type *type = w->cpu->kv.v_type;
-    const nib_cpu_page_ops *ops = page_ops(w, type, b - a);
-    run_scores(w, a, b, page);
-    const void *values = nib_cpu_kv_values(&w->cpu->kv, s->kv_layer, page, w->head_kv);
+    const nib_cpu_kv *kv = &w->cpu->kv;
+    const nib_cpu_page_ops *ops = page_ops(w, kv->v_type, b - a);
+    uint32_t page = pages[index], next = index < last_page(w) ? pages[index + 1] : page;
+    run_scores(w, a, b, page, next);
+    const void *values = nib_cpu_kv_values(kv, s->kv_layer, page, w->head_kv);
+    const void *next_values = nib_cpu_kv_values(kv, s->kv_layer, next, w->head_kv);
     if (!ops) {
-        values = type->load_values(values, w->values, s->v_dim, w->cpu->ops);
+        values = next_values = kv->v_type->load_values(values, w->values, s->v_dim, w->cpu->ops);
         ops = &w->cpu->ops->page[NIB_CPU_KV_F32];
     }
-    uint32_t n_head = heads_per_kv(s); /* of a token: they see the same positions */
+    uint32_t start = index * NIB_PAGE_POS, n_head = heads_per_kv(s); /* heads of a token see the same positions */
+    for (uint32_t i = a; i < b; i++) mask(&w->queries[i], start, w->scores + (size_t)(i - a) * NIB_PAGE_POS);
+    w->cpu->ops->page_softmax(b - a, w->scores, w->m + a, w->l + a, w->corr + a);
     for (uint32_t i = a; i < b; i += n_head) {
-        float *scores = w->scores + (size_t)(i - a) * NIB_PAGE_POS;
-        nib_cpu_page_sums sums = {.n = n_head, .p = scores, .corr = w->corr + i, .acc = w->acc + i};
-        for (uint32_t h = 0; h < n_head; h++) run_softmax(w, i + h, index * NIB_PAGE_POS, scores + h * NIB_PAGE_POS, &sums);
+        const query *q = &w->queries[i];
+        nib_cpu_page_sums sums = {.n = n_head, .first = first_seen(q, start), .last = last_seen(q, start)};
+        sums.p = w->scores + (size_t)(i - a) * NIB_PAGE_POS;
+        sums.corr = w->corr + i;
+        sums.acc = w->acc + i;
+        sums.next = next_values;
         ops->values(values, &sums, s->v_dim);
     }
-}
-
-static uint32_t first_page(const work *w) {
-    return w->queries[0].first_pos / NIB_PAGE_POS;
-}
-
-static uint32_t last_page(const work *w) {
-    return w->queries[w->n_query - 1].pos / NIB_PAGE_POS;
 }
 
 /* The pages of one segment that any query sees. */
@@ -181,7 +197,7 @@ static void run_segment(work *w, const uint32_t *pages, uint32_t segment) {
         uint32_t start = index * NIB_PAGE_POS, a = 0, b = n;
         while (a < n && w->queries[a].pos < start) a++; /* earlier tokens end before this page */
         while (b > a && w->queries[b - 1].first_pos >= start + NIB_PAGE_POS) b--; /* windows of later ones begin after it */
-        if (a < b) run_page(w, a, b, index, pages[index]);
+        if (a < b) run_page(w, a, b, index, pages);
     }
 }
 
@@ -193,8 +209,8 @@ static void run_whole(work *w, const nib_cpu_block *block, uint32_t head_kv) {
         run_segment(w, pages, segment);
         for (uint32_t i = 0; i < w->n_query; i++) {
             query *q = &w->queries[i];
-            merge(&q->total, &q->segment, w->s->v_dim);
-            clear(&q->segment, w->s->v_dim);
+            merge(&q->total, &(partial){w->m[i], w->l[i], w->acc[i]}, w->s->v_dim);
+            clear_segment(w, i);
         }
     }
     for (uint32_t i = 0; i < w->n_query; i++) finish(&w->queries[i], w->s->v_dim);
@@ -227,11 +243,10 @@ static void run_split(work *w, uint32_t pair, const nib_cpu_block *block, uint32
     open_queries(w, block, pair % w->s->n_head_kv);
     run_segment(w, w->cpu->batch->pages[block->first], first_page(w) / SEGMENT_PAGES + segment);
     for (uint32_t i = 0; i < w->n_query; i++) {
-        const partial *sum = &w->queries[i].segment;
         float *p = partial_at(w, pair, segment, i);
-        p[0] = sum->m;
-        p[1] = sum->l;
-        memcpy(p + 2, sum->acc, w->s->v_dim * sizeof(float));
+        p[0] = w->m[i];
+        p[1] = w->l[i];
+        memcpy(p + 2, w->acc[i], w->s->v_dim * sizeof(float));
     }
     if (atomic_fetch_add(&w->cpu->finished[pair], 1) + 1 < n_segments) return;
     atomic_store(&w->cpu->finished[pair], 0); /* for the next layer */

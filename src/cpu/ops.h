@@ -20,13 +20,20 @@ typedef struct nib_cpu_page_sums {
     const float *p;      /* [n][32] weights */
     const float *corr;   /* [n] factors of the sums so far */
     float *const *acc;   /* [n] sums of head_dim */
+    const void *next;    /* the page after this one, or the same: it is fetched meanwhile */
 } nib_cpu_page_sums;
+
+typedef struct nib_cpu_page_queries {
+    size_t n;
+    const float *const *q; /* [n] queries of head_dim */
+    const void *next;      /* as above */
+} nib_cpu_page_queries;
 
 /* Attention over one page of a type of cache, as it lies in memory (cpu/kv.h). F32 is there on every level; a type without
  * functions is turned into floats first. Either way the same bits. */
 typedef struct nib_cpu_page_ops {
-    /* s[j * 32 + i] = sum over d ascending, by fma from +0, of q[j][d] * k[d][i], for n_q queries. */
-    void (*scores)(const void *k, const float *const *q, size_t n_q, size_t head_dim, float *s);
+    /* s[j * 32 + i] = sum over d ascending, by fma from +0, of q[j][d] * k[d][i]. */
+    void (*scores)(const void *k, const nib_cpu_page_queries *queries, size_t head_dim, float *s);
     /* acc = acc * corr, then acc = fma(p[i], v[i][d], acc) for positions i in order. */
     void (*values)(const void *v, const nib_cpu_page_sums *sums, size_t head_dim);
 } nib_cpu_page_ops;
@@ -46,9 +53,9 @@ typedef struct nib_cpu_ops {
     void (*rope_pairs)(float *x, const float *cs, size_t n);
     void (*f16_from_f32)(const float *x, uint16_t *out, size_t n);
     void (*f32_from_f16)(const uint16_t *x, float *out, size_t n);
-    /* Online softmax of one page of 32 scores: m' = max(m, s); p = exp(s - m'); *corr = exp(m - m');
-     * l' = l * corr + sum(p). Scores of masked positions are -INFINITY and give p = 0; at least one is finite. */
-    void (*page_softmax)(float *s, float *m, float *l, float *corr);
+    /* Online softmax of one page for n queries with 32 scores each: m' = max(m, s); p = exp(s - m'); corr = exp(m - m');
+     * l' = l * corr + sum(p). Scores of masked positions are -INFINITY and give p = 0; at least one of a query is finite. */
+    void (*page_softmax)(size_t n, float *s, float *m, float *l, float *corr);
     const nib_cpu_page_ops *page; /* [NIB_CPU_KV_COUNT] */
 } nib_cpu_ops;
 

@@ -145,22 +145,40 @@ static void f32_from_f16(const uint16_t *x, float *out, size_t n) {
     for (; i < n; i++) out[i] = nib_f16_to_f32(x[i]);
 }
 
-static void page_softmax(float *s, float *m, float *l, float *corr) {
-    __m256 v[4];
-    for (size_t e = 0; e < 4; e++) v[e] = _mm256_loadu_ps(s + W * e);
-    __m256 x = _mm256_max_ps(_mm256_max_ps(v[0], v[1]), _mm256_max_ps(v[2], v[3]));
-    __m128 y = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
-    y = _mm_max_ps(y, _mm_movehl_ps(y, y));
-    y = _mm_max_ss(y, _mm_movehdup_ps(y));
-    float top = _mm_cvtss_f32(y);
-    top = top > *m ? top : *m;
-    for (size_t e = 0; e < 4; e++) {
-        v[e] = exp8(_mm256_sub_ps(v[e], _mm256_set1_ps(top)));
-        _mm256_storeu_ps(s + W * e, v[e]);
+static inline float max4(__m256 a, __m256 b, __m256 c, __m256 d) {
+    a = _mm256_max_ps(_mm256_max_ps(a, b), _mm256_max_ps(c, d));
+    __m128 x = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    x = _mm_max_ps(x, _mm_movehl_ps(x, x));
+    return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
+}
+
+/* Queries are independent: eight are in the lanes of what is done once for each, and in flight of the rest. */
+static void page_softmax(size_t n, float *s, float *m, float *l, float *corr) {
+    for (size_t j = 0; j < n; j += W, s += W * NIB_PAGE_POS) {
+        size_t n_q = n - j < W ? n - j : W;
+        float old[W] = {0}, top[W] = {0}, c[W], sum[W];
+        for (size_t q = 0; q < n_q; q++) {
+            const float *p = s + q * NIB_PAGE_POS;
+            float x = max4(_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8), _mm256_loadu_ps(p + 16), _mm256_loadu_ps(p + 24));
+            old[q] = m[j + q];
+            top[q] = x > old[q] ? x : old[q];
+        }
+        _mm256_storeu_ps(c, exp8(_mm256_sub_ps(_mm256_loadu_ps(old), _mm256_loadu_ps(top))));
+        for (size_t q = 0; q < n_q; q++) {
+            float *p = s + q * NIB_PAGE_POS;
+            __m256 v[4], x = _mm256_set1_ps(top[q]);
+            for (size_t e = 0; e < 4; e++) {
+                v[e] = exp8(_mm256_sub_ps(_mm256_loadu_ps(p + W * e), x));
+                _mm256_storeu_ps(p + W * e, v[e]);
+            }
+            sum[q] = tree_sum4(v[0], v[1], v[2], v[3]);
+        }
+        for (size_t q = 0; q < n_q; q++) {
+            l[j + q] = fmaf(l[j + q], c[q], sum[q]);
+            m[j + q] = top[q];
+            corr[j + q] = c[q];
+        }
     }
-    *corr = nib_expf(*m - top);
-    *l = fmaf(*l, *corr, tree_sum4(v[0], v[1], v[2], v[3]));
-    *m = top;
 }
 
 const nib_cpu_ops nib_cpu_ops_avx2 = {

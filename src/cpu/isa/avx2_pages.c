@@ -28,13 +28,26 @@ INL const uint16_t *scales_of(const void *page, size_t head_dim) {
     return (const uint16_t *)(const void *)((const int8_t *)page + POS * head_dim);
 }
 
-INL void scores_n(nib_cpu_kv_form form, int n, const void *k, const float *const *q, size_t head_dim, float *s) {
+/* Bytes of a key's dimension for all positions (or of one value) are `size` for each element. */
+INL size_t size_of(nib_cpu_kv_form form) {
+    return form == NIB_CPU_KV_F32 ? 4 : form == NIB_CPU_KV_F16 ? 2 : 1;
+}
+
+/* Bytes from `at` on of a page that will be needed soon. It is too short for the hardware to notice. */
+INL void fetch(const void *page, size_t at, size_t n) {
+    for (size_t i = 0; i < n; i += 64) _mm_prefetch((const char *)page + at + i, _MM_HINT_T0);
+}
+
+INL void scores_n(nib_cpu_kv_form form, int n, const void *k, const nib_cpu_page_queries *queries, size_t j0,
+                  size_t head_dim, float *s) {
+    const float *const *q = queries->q + j0;
     const uint16_t *scales = scales_of(k, head_dim);
     __m256 a[MAX_Q][4], x[MAX_Q];
     UNROLL for (int j = 0; j < n; j++) {
         UNROLL for (int e = 0; e < 4; e++) a[j][e] = _mm256_setzero_ps();
     }
     for (size_t d = 0; d < head_dim; d++) {
+        if (size_of(form) * POS >= 64 || d % 2 == 0) fetch(queries->next, size_of(form) * POS * d, size_of(form) * POS);
         UNROLL for (int j = 0; j < n; j++) x[j] = _mm256_broadcast_ss(q[j] + d);
         UNROLL for (int e = 0; e < 4; e++) {
             __m256 y = lanes(form, k, d * POS + (size_t)(W * e));
@@ -47,9 +60,10 @@ INL void scores_n(nib_cpu_kv_form form, int n, const void *k, const float *const
     }
 }
 
-INL void scores(nib_cpu_kv_form form, const void *k, const float *const *q, size_t n_q, size_t head_dim, float *s) {
-    for (; n_q >= MAX_Q; n_q -= MAX_Q, q += MAX_Q, s += MAX_Q * POS) scores_n(form, MAX_Q, k, q, head_dim, s);
-    if (n_q) scores_n(form, 1, k, q, head_dim, s);
+INL void scores(nib_cpu_kv_form form, const void *k, const nib_cpu_page_queries *queries, size_t head_dim, float *s) {
+    size_t j = 0, n = queries->n;
+    for (; n - j >= MAX_Q; j += MAX_Q) scores_n(form, MAX_Q, k, queries, j, head_dim, s + j * POS);
+    if (n - j == 1) scores_n(form, 1, k, queries, j, head_dim, s + j * POS);
 }
 
 /* n_reg registers of dimensions from d on, for n queries from j on. */
@@ -64,6 +78,7 @@ INL void values_n(nib_cpu_kv_form form, int n, int n_reg, const void *v, const n
             a[q][e] = _mm256_mul_ps(_mm256_loadu_ps(sums->acc[j + (size_t)q] + d + W * e), corr);
     }
     for (size_t i = sums->first; i < sums->last; i++) {
+        fetch(sums->next, (i * head_dim + d) * size_of(form), (size_t)(W * n_reg) * size_of(form));
         __m256 w[MAX_Q];
         UNROLL for (int q = 0; q < n; q++) w[q] = _mm256_broadcast_ss(p + q * POS + i);
         UNROLL for (int e = 0; e < n_reg; e++) {
@@ -106,8 +121,8 @@ INL void values(nib_cpu_kv_form form, const void *v, const nib_cpu_page_sums *su
 }
 
 #define PAGE_OPS(FORM)                                                                                                 \
-    static void FORM##_scores(const void *k, const float *const *q, size_t n_q, size_t head_dim, float *s) {           \
-        scores(NIB_CPU_KV_##FORM, k, q, n_q, head_dim, s);                                                             \
+    static void FORM##_scores(const void *k, const nib_cpu_page_queries *queries, size_t head_dim, float *s) {         \
+        scores(NIB_CPU_KV_##FORM, k, queries, head_dim, s);                                                            \
     }                                                                                                                  \
     static void FORM##_values(const void *v, const nib_cpu_page_sums *sums, size_t head_dim) {                         \
         values(NIB_CPU_KV_##FORM, v, sums, head_dim);                                                                  \

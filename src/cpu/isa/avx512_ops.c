@@ -136,17 +136,39 @@ static void f32_from_f16(const uint16_t *x, float *out, size_t n) {
     }
 }
 
-static void page_softmax(float *s, float *m, float *l, float *corr) {
-    __m512 a = _mm512_loadu_ps(s), b = _mm512_loadu_ps(s + W);
-    float top = _mm512_reduce_max_ps(_mm512_max_ps(a, b));
-    if (!(top > *m)) top = *m;
-    a = exp16(_mm512_sub_ps(a, _mm512_set1_ps(top)));
-    b = exp16(_mm512_sub_ps(b, _mm512_set1_ps(top)));
-    _mm512_storeu_ps(s, a);
-    _mm512_storeu_ps(s + W, b);
-    *corr = nib_expf(*m - top);
-    *l = fmaf(*l, *corr, tree_sum2(a, b));
-    *m = top;
+static inline float max2(__m512 a, __m512 b) {
+    a = _mm512_max_ps(a, b);
+    __m256 y = _mm256_max_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
+    __m128 x = _mm_max_ps(_mm256_castps256_ps128(y), _mm256_extractf128_ps(y, 1));
+    x = _mm_max_ps(x, _mm_movehl_ps(x, x));
+    return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
+}
+
+/* Queries are independent: sixteen are in the lanes of what is done once for each, and in flight of the rest. */
+static void page_softmax(size_t n, float *s, float *m, float *l, float *corr) {
+    for (size_t j = 0; j < n; j += W, s += W * NIB_PAGE_POS) {
+        size_t n_q = n - j < W ? n - j : W;
+        __mmask16 mask = rest(n_q);
+        _Alignas(64) float top[W], sum[W];
+        for (size_t q = 0; q < n_q; q++)
+            top[q] = max2(_mm512_loadu_ps(s + q * NIB_PAGE_POS), _mm512_loadu_ps(s + q * NIB_PAGE_POS + W));
+        __m512 old = _mm512_maskz_loadu_ps(mask, m + j), t = _mm512_maskz_load_ps(mask, top);
+        t = _mm512_mask_mov_ps(old, _mm512_cmp_ps_mask(t, old, _CMP_GT_OQ), t);
+        __m512 c = exp16(_mm512_sub_ps(old, t));
+        _mm512_store_ps(top, t);
+        for (size_t q = 0; q < n_q; q++) {
+            float *p = s + q * NIB_PAGE_POS;
+            __m512 x = _mm512_set1_ps(top[q]), a = exp16(_mm512_sub_ps(_mm512_loadu_ps(p), x));
+            __m512 b = exp16(_mm512_sub_ps(_mm512_loadu_ps(p + W), x));
+            _mm512_storeu_ps(p, a);
+            _mm512_storeu_ps(p + W, b);
+            sum[q] = tree_sum2(a, b);
+        }
+        __m512 x = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(mask, l + j), c, _mm512_maskz_load_ps(mask, sum));
+        _mm512_mask_storeu_ps(l + j, mask, x);
+        _mm512_mask_storeu_ps(m + j, mask, t);
+        _mm512_mask_storeu_ps(corr + j, mask, c);
+    }
 }
 
 const nib_cpu_ops nib_cpu_ops_avx512 = {

@@ -61,22 +61,24 @@ static void f32_from_f16(const uint16_t *x, float *out, size_t n) {
     for (size_t i = 0; i < n; i++) out[i] = nib_f16_to_f32(x[i]);
 }
 
-static void page_scores(const void *page, const float *const *q, size_t n_q, size_t head_dim, float *s) {
-    const float *k = page;
-    for (size_t j = 0; j < n_q; j++, s += NIB_PAGE_POS) {
+static void page_scores(const void *page, const nib_cpu_page_queries *queries, size_t head_dim, float *s) {
+    const float *k = page, *const *q = queries->q;
+    for (size_t j = 0; j < queries->n; j++, s += NIB_PAGE_POS) {
         for (size_t i = 0; i < NIB_PAGE_POS; i++) s[i] = 0.0f;
         for (size_t d = 0; d < head_dim; d++)
             for (size_t i = 0; i < NIB_PAGE_POS; i++) s[i] = fmaf(q[j][d], k[d * NIB_PAGE_POS + i], s[i]);
     }
 }
 
-static void page_softmax(float *s, float *m, float *l, float *corr) {
-    float top = *m, lane[LANES];
-    for (int i = 0; i < NIB_PAGE_POS; i++) top = s[i] > top ? s[i] : top;
-    for (int i = 0; i < NIB_PAGE_POS; i++) lane[i] = s[i] = nib_expf(s[i] - top);
-    *corr = nib_expf(*m - top);
-    *l = fmaf(*l, *corr, tree_sum(lane));
-    *m = top;
+static void page_softmax(size_t n, float *s, float *m, float *l, float *corr) {
+    for (size_t j = 0; j < n; j++, s += NIB_PAGE_POS) {
+        float top = m[j], lane[LANES];
+        for (int i = 0; i < NIB_PAGE_POS; i++) top = s[i] > top ? s[i] : top;
+        for (int i = 0; i < NIB_PAGE_POS; i++) lane[i] = s[i] = nib_expf(s[i] - top);
+        corr[j] = nib_expf(m[j] - top);
+        l[j] = fmaf(l[j], corr[j], tree_sum(lane));
+        m[j] = top;
+    }
 }
 
 static void page_values(const void *page, const nib_cpu_page_sums *sums, size_t head_dim) {
