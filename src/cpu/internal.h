@@ -19,6 +19,12 @@ typedef struct nib_cpu_block {
     uint32_t first, n;
 } nib_cpu_block;
 
+/* How the threads share a by-row step of a single row. What is cheap is done by each of them for itself: a barrier costs
+ * more than a norm. */
+typedef enum nib_cpu_share { NIB_SHARE_ROW, NIB_SHARE_HEADS, NIB_SHARE_OWN } nib_cpu_share;
+
+typedef enum nib_cpu_own { NIB_OWN_NOTHING, NIB_OWN_CODES, NIB_OWN_ROW /* codes, and the floats they are made of */ } nib_cpu_own;
+
 struct nib_cpu {
     const nib_plan *plan;
     const nib_cpu_isa *isa;
@@ -33,8 +39,11 @@ struct nib_cpu {
     float **buffers;          /* by plan buffer; the logits' entry is their start */
     void **act_memory;        /* by plan act */
     unsigned *act_forms;
-    nib_cpu_act *acts;        /* by plan act, bound for the current run */
     nib_plan_rows *act_rows;  /* rows of the step that writes it */
+    nib_cpu_share *shares;    /* by step: who does it when there is a single row */
+    nib_cpu_own *own_acts;    /* by plan act: what every thread has of its own when there is a single row */
+    unsigned char *own;       /* own_bytes for each thread: a row of floats, then an act */
+    size_t own_bytes, own_act_at;
     unsigned char *scratch;   /* scratch_bytes for each thread */
     size_t scratch_bytes;
     atomic_uint *claimed;     /* by step: chunks taken so far */
@@ -45,6 +54,7 @@ struct nib_cpu {
 
     /* The current run. */
     const nib_plan_batch *batch;
+    bool is_single;           /* one token: shares holds */
     int n_active;             /* threads that take part */
     nib_cpu_block *blocks;
     uint32_t n_blocks;
@@ -75,12 +85,27 @@ static inline uint32_t nib_cpu_n_rows(const nib_cpu *cpu, nib_plan_rows rows) {
     return rows == NIB_ROWS_TOK ? cpu->batch->n_tok : cpu->batch->n_out;
 }
 
-static inline void nib_cpu_my_rows(const nib_cpu *cpu, const nib_plan_step *s, int index, uint32_t *first,
-                                   uint32_t *last) {
-    uint64_t n = nib_cpu_n_rows(cpu, s->rows), t = (uint64_t)cpu->n_active;
-    *first = (uint32_t)(n * (uint64_t)index / t);
-    *last = (uint32_t)(n * ((uint64_t)index + 1) / t);
+/* A thread's part of a by-row step: rows t0 … t1-1, of which heads h0 … h1-1 of n_head. */
+typedef struct nib_cpu_part {
+    uint32_t t0, t1, h0, h1;
+} nib_cpu_part;
+
+static inline nib_cpu_part nib_cpu_my_part(const nib_cpu *cpu, const nib_plan_step *s, int index, uint32_t n_head) {
+    uint64_t n = nib_cpu_n_rows(cpu, s->rows), t = (uint64_t)cpu->config.n_threads, i = (uint64_t)index;
+    nib_cpu_share share = cpu->is_single ? cpu->shares[s - cpu->plan->steps] : NIB_SHARE_ROW;
+    if (share == NIB_SHARE_OWN) return (nib_cpu_part){0, 1, 0, n_head};
+    if (share == NIB_SHARE_HEADS) return (nib_cpu_part){0, 1, (uint32_t)(n_head * i / t), (uint32_t)(n_head * (i + 1) / t)};
+    return (nib_cpu_part){(uint32_t)(n * i / t), (uint32_t)(n * (i + 1) / t), 0, n_head};
 }
+
+/* Fills shares and own_acts. */
+void nib_cpu_share_plan(nib_cpu *cpu);
+/* Does anything cross threads between step i-1 and step i of this run? */
+bool nib_cpu_needs_barrier(const nib_cpu *cpu, size_t i);
+/* The quantised input of products, as thread `index` sees it; its x is the row of floats it is made of. */
+nib_cpu_act nib_cpu_act_of(const nib_cpu *cpu, int act, int index);
+/* Where a step puts a row: into its buffer, or into the thread's own. */
+float *nib_cpu_out_row(const nib_cpu *cpu, const nib_plan_step *s, int index, uint32_t row);
 
 static inline float *nib_cpu_row(const nib_cpu *cpu, int buffer, uint32_t row) {
     return cpu->buffers[buffer] + (size_t)row * cpu->plan->buffers[buffer].width;

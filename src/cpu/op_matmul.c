@@ -43,14 +43,14 @@ static bool claim(nib_cpu *cpu, const nib_plan_step *s, chunk *c) {
     return true;
 }
 
-static void run_chunk(nib_cpu *cpu, const nib_plan_step *s, const chunk *c, void *scratch) {
+static void run_chunk(nib_cpu *cpu, const nib_plan_step *s, const chunk *c, const nib_cpu_act *act, void *scratch) {
     const nib_cpu_matrix *m = &cpu->weights[s->product[c->product].weight].matrix;
     int buffer = s->product[c->product].out, bias = s->product[c->product].bias;
     size_t width = cpu->plan->buffers[buffer].width, first = (size_t)c->g0 * NIB_GROUP_ROWS;
     size_t last = (size_t)c->g1 * NIB_GROUP_ROWS < m->n_rows ? (size_t)c->g1 * NIB_GROUP_ROWS : m->n_rows;
     uint32_t row = buffer == cpu->plan->logits ? cpu->batch->logits_row : 0, n_rows = nib_cpu_n_rows(cpu, s->rows);
     float *out = nib_cpu_row(cpu, buffer, row);
-    const nib_cpu_product p = {cpu->isa, m, &cpu->acts[s->act], out, width, scratch};
+    const nib_cpu_product p = {cpu->isa, m, act, out, width, scratch};
     nib_cpu_product_run(&p, c->g0, c->g1);
     for (uint32_t t = 0; bias >= 0 && t < n_rows; t++)
         cpu->ops->add(out + t * width + first, cpu->weights[bias].vector + first, last - first);
@@ -59,5 +59,6 @@ static void run_chunk(nib_cpu *cpu, const nib_plan_step *s, const chunk *c, void
 }
 
 void nib_cpu_op_matmul(nib_cpu *cpu, const nib_plan_step *s, int index) {
-    for (chunk c; claim(cpu, s, &c);) run_chunk(cpu, s, &c, nib_cpu_scratch(cpu, index));
+    nib_cpu_act act = nib_cpu_act_of(cpu, s->act, index);
+    for (chunk c; claim(cpu, s, &c);) run_chunk(cpu, s, &c, &act, nib_cpu_scratch(cpu, index));
 }

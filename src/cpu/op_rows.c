@@ -1,5 +1,5 @@
 /* cpu/op_rows.c - steps that compute each row of the batch from that row alone: embed, angles, norms, quantise, rope,
- * store in the cache, gate. Every thread keeps its rows from step to step. */
+ * store in the cache, gate. Every thread keeps its rows from step to step; a single row is shared as cpu/share.c says. */
 #include "cpu/internal.h"
 
 #include "base/math.h"
@@ -7,8 +7,10 @@
 
 #include <string.h>
 
-static void quantize_rows(nib_cpu *cpu, const nib_plan_step *s, uint32_t first, uint32_t last) {
-    if (s->act >= 0 && last > first) nib_cpu_act_quantize(cpu->isa, &cpu->acts[s->act], first, last);
+static void quantize_rows(nib_cpu *cpu, const nib_plan_step *s, int index, nib_cpu_part p) {
+    if (s->act < 0 || p.t1 == p.t0) return;
+    nib_cpu_act act = nib_cpu_act_of(cpu, s->act, index);
+    nib_cpu_act_quantize(cpu->isa, &act, p.t0, p.t1);
 }
 
 /* An embedding row that is not held in memory comes from the file; it is small and in the page cache. */
@@ -21,11 +23,10 @@ static nib_status read_row(const nib_cpu_weight *w, const nib_plan_weight *pw, u
 }
 
 void nib_cpu_op_embed(nib_cpu *cpu, const nib_plan_step *s, int index) {
-    uint32_t first, last;
-    nib_cpu_my_rows(cpu, s, index, &first, &last);
+    nib_cpu_part p = nib_cpu_my_part(cpu, s, index, 0);
     const nib_cpu_weight *w = &cpu->weights[s->weight];
     const nib_plan_weight *pw = &cpu->plan->weights[s->weight];
-    for (uint32_t t = first; t < last; t++) {
+    for (uint32_t t = p.t0; t < p.t1; t++) {
         float *x = nib_cpu_row(cpu, s->out, t);
         uint32_t row = (uint32_t)cpu->batch->token[t];
         if (pw->kind == NIB_WEIGHT_ROWS) {
@@ -42,11 +43,10 @@ void nib_cpu_op_embed(nib_cpu *cpu, const nib_plan_step *s, int index) {
 }
 
 void nib_cpu_op_angles(nib_cpu *cpu, const nib_plan_step *s, int index) {
-    uint32_t first, last;
-    nib_cpu_my_rows(cpu, s, index, &first, &last);
+    nib_cpu_part p = nib_cpu_my_part(cpu, s, index, 0);
     const nib_plan_rope_table *table = &cpu->plan->tables[s->table];
     uint32_t half = table->n_rot / 2;
-    for (uint32_t t = first; t < last; t++) {
+    for (uint32_t t = p.t0; t < p.t1; t++) {
         float *cs = nib_cpu_row(cpu, s->out, t);
         for (uint32_t i = 0; i < half; i++) {
             double sin, cos;
@@ -58,40 +58,37 @@ void nib_cpu_op_angles(nib_cpu *cpu, const nib_plan_step *s, int index) {
 }
 
 void nib_cpu_op_norm(nib_cpu *cpu, const nib_plan_step *s, int index) {
-    uint32_t first, last;
-    nib_cpu_my_rows(cpu, s, index, &first, &last);
+    nib_cpu_part p = nib_cpu_my_part(cpu, s, index, 0);
     const float *w = cpu->weights[s->weight].vector;
-    for (uint32_t t = first; t < last; t++) {
-        float *out = nib_cpu_row(cpu, s->out, t), *y = s->adds ? nib_cpu_scratch(cpu, index) : out;
+    for (uint32_t t = p.t0; t < p.t1; t++) {
+        float *out = nib_cpu_out_row(cpu, s, index, t), *y = s->adds ? nib_cpu_scratch(cpu, index) : out;
         cpu->ops->rms_norm(nib_cpu_row(cpu, s->in, t), w, s->eps, y, s->n_in);
         if (s->adds) cpu->ops->add(out, y, s->n_in);
     }
-    quantize_rows(cpu, s, first, last);
+    quantize_rows(cpu, s, index, p);
 }
 
 void nib_cpu_op_head_norm(nib_cpu *cpu, const nib_plan_step *s, int index) {
-    uint32_t first, last;
-    nib_cpu_my_rows(cpu, s, index, &first, &last);
+    nib_cpu_part p = nib_cpu_my_part(cpu, s, index, s->n_head);
     const float *w = cpu->weights[s->weight].vector;
-    for (uint32_t t = first; t < last; t++)
-        for (uint32_t h = 0; h < s->n_head; h++) {
+    for (uint32_t t = p.t0; t < p.t1; t++)
+        for (uint32_t h = p.h0; h < p.h1; h++) {
             float *x = nib_cpu_row(cpu, s->in, t) + (size_t)h * s->k_dim;
             cpu->ops->rms_norm(x, w, s->eps, x, s->k_dim);
         }
 }
 
 void nib_cpu_op_quant(nib_cpu *cpu, const nib_plan_step *s, int index) {
-    uint32_t first, last;
-    nib_cpu_my_rows(cpu, s, index, &first, &last);
-    quantize_rows(cpu, s, first, last);
+    nib_cpu_part p = nib_cpu_my_part(cpu, s, index, 0);
+    quantize_rows(cpu, s, index, p);
 }
 
 void nib_cpu_op_rope(nib_cpu *cpu, const nib_plan_step *s, int index) {
-    uint32_t first, last, n_rot = cpu->plan->tables[s->table].n_rot;
-    nib_cpu_my_rows(cpu, s, index, &first, &last);
-    for (uint32_t t = first; t < last; t++) {
+    uint32_t n_rot = cpu->plan->tables[s->table].n_rot;
+    nib_cpu_part p = nib_cpu_my_part(cpu, s, index, s->n_head);
+    for (uint32_t t = p.t0; t < p.t1; t++) {
         const float *cs = nib_cpu_row(cpu, s->in2, t);
-        for (uint32_t h = 0; h < s->n_head; h++) {
+        for (uint32_t h = p.h0; h < p.h1; h++) {
             float *x = nib_cpu_row(cpu, s->in, t) + (size_t)h * s->k_dim;
             if (s->rope == NIB_ROPE_HALVES) cpu->ops->rope_halves(x, cs, n_rot);
             else cpu->ops->rope_pairs(x, cs, n_rot);
@@ -100,13 +97,12 @@ void nib_cpu_op_rope(nib_cpu *cpu, const nib_plan_step *s, int index) {
 }
 
 void nib_cpu_op_kv_store(nib_cpu *cpu, const nib_plan_step *s, int index) {
-    uint32_t first, last;
-    nib_cpu_my_rows(cpu, s, index, &first, &last);
+    nib_cpu_part p = nib_cpu_my_part(cpu, s, index, s->n_head_kv);
     const nib_cpu_kv *kv = &cpu->kv;
-    for (uint32_t t = first; t < last; t++) {
+    for (uint32_t t = p.t0; t < p.t1; t++) {
         uint32_t pos = cpu->batch->pos[t], page = cpu->batch->pages[t][pos / NIB_PAGE_POS], slot = pos % NIB_PAGE_POS;
         const float *k = nib_cpu_row(cpu, s->in, t), *v = nib_cpu_row(cpu, s->in2, t);
-        for (uint32_t h = 0; h < s->n_head_kv; h++) {
+        for (uint32_t h = p.h0; h < p.h1; h++) {
             kv->k_type->store_key(nib_cpu_kv_keys(kv, s->kv_layer, page, h), slot, k + (size_t)h * s->k_dim, s->k_dim,
                                   cpu->ops);
             kv->v_type->store_value(nib_cpu_kv_values(kv, s->kv_layer, page, h), slot, v + (size_t)h * s->v_dim, s->v_dim,
@@ -116,15 +112,14 @@ void nib_cpu_op_kv_store(nib_cpu *cpu, const nib_plan_step *s, int index) {
 }
 
 void nib_cpu_op_glu(nib_cpu *cpu, const nib_plan_step *s, int index) {
-    uint32_t first, last;
-    nib_cpu_my_rows(cpu, s, index, &first, &last);
-    for (uint32_t t = first; t < last; t++) {
+    nib_cpu_part p = nib_cpu_my_part(cpu, s, index, 0);
+    for (uint32_t t = p.t0; t < p.t1; t++) {
         const float *gate = nib_cpu_row(cpu, s->in, t), *up = nib_cpu_row(cpu, s->in2, t);
-        float *out = nib_cpu_row(cpu, s->out, t);
+        float *out = nib_cpu_out_row(cpu, s, index, t);
         if (s->fn == NIB_ACT_SILU) cpu->ops->silu_mul(gate, up, out, s->n_in);
         else cpu->ops->gelu_mul(gate, up, out, s->n_in);
     }
-    quantize_rows(cpu, s, first, last);
+    quantize_rows(cpu, s, index, p);
 }
 
 /* In place: the rows kept are ascending, so none is overwritten before it is read. */

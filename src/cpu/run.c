@@ -80,7 +80,20 @@ static void lay_out(nib_cpu *cpu, layout *l) {
         n_act = max_size(n_act, nib_cpu_act_bytes(cpu->config.n_tok, plan->acts[i].width, cpu->act_forms[i]));
     void *place[2] = {take(l, 1, n_act), take(l, 1, n_act)};
     for (size_t i = 0; i < plan->n_acts; i++) cpu->act_memory[i] = place[i % 2];
+    cpu->own = take(l, (size_t)cpu->config.n_threads, cpu->own_bytes);
     cpu->scratch = take(l, (size_t)cpu->config.n_threads, cpu->scratch_bytes);
+}
+
+/* A row of floats and its act, for the widest of the plan. */
+static void size_own(nib_cpu *cpu) {
+    size_t act = 0, row = 0;
+    for (size_t i = 0; i < cpu->plan->n_acts; i++) {
+        uint32_t width = cpu->plan->acts[i].width;
+        act = max_size(act, nib_cpu_act_bytes(1, width, cpu->act_forms[i]));
+        row = max_size(row, width * sizeof(float));
+    }
+    cpu->own_act_at = (row + 63) & ~(size_t)63;
+    cpu->own_bytes = (cpu->own_act_at + act + 127) & ~(size_t)127;
 }
 
 static nib_status allocate(nib_cpu *cpu, nib_error *err) {
@@ -88,13 +101,14 @@ static nib_status allocate(nib_cpu *cpu, nib_error *err) {
     cpu->buffers = nib_calloc(plan->n_buffers, sizeof *cpu->buffers);
     cpu->act_memory = nib_calloc(plan->n_acts, sizeof *cpu->act_memory);
     cpu->act_forms = nib_calloc(plan->n_acts, sizeof *cpu->act_forms);
-    cpu->acts = nib_calloc(plan->n_acts, sizeof *cpu->acts);
+    cpu->own_acts = nib_calloc(plan->n_acts, sizeof *cpu->own_acts);
+    cpu->shares = nib_calloc(plan->n_steps, sizeof *cpu->shares);
     cpu->act_rows = nib_calloc(plan->n_acts, sizeof *cpu->act_rows);
     cpu->claimed = nib_calloc(plan->n_steps, sizeof *cpu->claimed);
     cpu->blocks = nib_calloc(cpu->config.n_tok, sizeof *cpu->blocks);
     cpu->finished = nib_calloc((size_t)cpu->config.n_threads * NIB_SPLIT_PAIRS, sizeof *cpu->finished);
     cpu->step_ms = cpu->config.profile ? nib_calloc(plan->n_steps, sizeof *cpu->step_ms) : NULL;
-    if (!cpu->buffers || !cpu->act_memory || !cpu->act_forms || !cpu->acts || !cpu->act_rows || !cpu->claimed ||
+    if (!cpu->buffers || !cpu->act_memory || !cpu->act_forms || !cpu->own_acts || !cpu->shares || !cpu->act_rows || !cpu->claimed ||
         !cpu->blocks || !cpu->finished || (cpu->config.profile && !cpu->step_ms))
         return nib_fail_nomem(err, 0, "the tables of a context");
     for (size_t i = 0; i < plan->n_steps; i++) {
@@ -103,6 +117,8 @@ static nib_status allocate(nib_cpu *cpu, nib_error *err) {
             cpu->act_forms[s->act] |= cpu->weights[s->product[j].weight].matrix.act_form;
         if (s->op != NIB_OP_MATMUL && s->act >= 0) cpu->act_rows[s->act] = s->rows;
     }
+    nib_cpu_share_plan(cpu);
+    size_own(cpu);
     cpu->partial_bytes = partial_size(cpu);
     cpu->partials = cpu->partial_bytes ? nib_pages_new(cpu->partial_bytes) : NULL;
     if (cpu->partial_bytes && !cpu->partials) return nib_fail_nomem(err, cpu->partial_bytes, "attention over long contexts");
@@ -149,7 +165,8 @@ void nib_cpu_free(nib_cpu *cpu) {
     nib_free(cpu->buffers);
     nib_free(cpu->act_memory);
     nib_free(cpu->act_forms);
-    nib_free(cpu->acts);
+    nib_free(cpu->own_acts);
+    nib_free(cpu->shares);
     nib_free(cpu->act_rows);
     nib_free(cpu->claimed);
     nib_free(cpu->blocks);
@@ -166,11 +183,6 @@ void nib_cpu_stop(nib_cpu *cpu, const nib_plan_step *s, const nib_error *error) 
     cpu->status = error->code;
 }
 
-/* Does anything cross threads between step i-1 and step i? */
-static bool needs_barrier(const nib_plan *plan, size_t i) {
-    return i > 0 && !(nib_plan_op_is_by_row(plan->steps[i - 1].op) && nib_plan_op_is_by_row(plan->steps[i].op));
-}
-
 static void run_thread(void *arg, int index, int n_threads) {
     (void)n_threads;
     nib_cpu *cpu = arg;
@@ -179,7 +191,7 @@ static void run_thread(void *arg, int index, int n_threads) {
     double then = profiles ? nib_sys_now() : 0;
     for (size_t i = 0; i < plan->n_steps; i++) {
         const nib_plan_step *s = &plan->steps[i];
-        if (needs_barrier(plan, i)) {
+        if (nib_cpu_needs_barrier(cpu, i)) {
             if (index == 0 && cpu->config.abort && cpu->config.abort(cpu->config.user)) {
                 nib_error error;
                 nib_fail(&error, NIB_E_CANCELLED, "stopped by the caller at step %s", s->name);
@@ -194,7 +206,7 @@ static void run_thread(void *arg, int index, int n_threads) {
             }
         }
         if (nib_cpu_n_rows(cpu, s->rows)) op_table[s->op](cpu, s, index);
-        if (profiles && (i + 1 == plan->n_steps || !needs_barrier(plan, i + 1))) {
+        if (profiles && (i + 1 == plan->n_steps || !nib_cpu_needs_barrier(cpu, i + 1))) {
             double now = nib_sys_now();
             cpu->step_ms[i] += (now - then) * 1e3;
             then = now;
@@ -222,11 +234,6 @@ nib_status nib_cpu_run(nib_cpu *cpu, const nib_plan_batch *batch, nib_error *err
     cpu->status = NIB_OK;
     atomic_store(&cpu->stop_at, UINT_MAX);
     for (size_t i = 0; i < plan->n_steps; i++) atomic_store_explicit(&cpu->claimed[i], 0, memory_order_relaxed);
-    for (size_t i = 0; i < plan->n_acts; i++) {
-        const nib_plan_act *a = &plan->acts[i];
-        uint32_t n = nib_cpu_n_rows(cpu, cpu->act_rows[i]);
-        if (n) nib_cpu_act_bind(&cpu->acts[i], cpu->act_memory[i], cpu->buffers[a->source], a->width, n, a->width, cpu->act_forms[i]);
-    }
     find_blocks(cpu);
     nib_team_run(cpu->team, run_thread, cpu);
     if (cpu->status != NIB_OK && err) *err = cpu->error;

@@ -1,0 +1,76 @@
+/* cpu/share.c - how threads share the steps of a single row, as in decoding: by heads, by one of them, or each for itself.
+ *
+ * A barrier costs about as much as a norm of 1000 values, and 30 layers have hundreds. So a run of by-row steps whose
+ * results only the next product reads (norm, quantise, gate) is done by every thread into memory of its own, without a
+ * barrier before the product; what works head by head (rope, storing keys) is split by heads. Decided once for a plan. */
+#include "cpu/internal.h"
+
+static bool may_be_own(const nib_plan_step *s) {
+    return (s->op == NIB_OP_NORM && !s->adds && s->act >= 0) || s->op == NIB_OP_QUANT || (s->op == NIB_OP_GLU && s->act >= 0);
+}
+
+static bool is_by_heads(const nib_plan_step *s) {
+    return s->op == NIB_OP_HEAD_NORM || s->op == NIB_OP_ROPE || s->op == NIB_OP_KV_STORE;
+}
+
+/* The product right after step i reads its act, and writes nothing that other threads may still be reading in step i. */
+static bool feeds_next_product(const nib_plan *plan, size_t i) {
+    const nib_plan_step *s = &plan->steps[i], *next = s + 1;
+    if (i + 1 >= plan->n_steps || next->op != NIB_OP_MATMUL || next->act != s->act) return false;
+    if (next->adds && (next->out == s->in || next->out == s->in2)) return false;
+    for (int j = 0; j < next->n_products; j++)
+        if (next->product[j].out == s->in || next->product[j].out == s->in2) return false;
+    return true;
+}
+
+/* Is what step i leaves in buffer b read by a later step, other than through the act? */
+static bool is_read_later(const nib_plan *plan, size_t i, int b) {
+    for (size_t j = i + 1; j < plan->n_steps; j++) {
+        const nib_plan_step *s = &plan->steps[j];
+        if (s->in == b || s->in2 == b || (s->adds && s->out == b)) return true;
+        if (s->out == b) return false;
+        for (int k = 0; k < s->n_products; k++)
+            if (s->product[k].out == b) return false;
+    }
+    return false;
+}
+
+void nib_cpu_share_plan(nib_cpu *cpu) {
+    const nib_plan *plan = cpu->plan;
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        const nib_plan_step *s = &plan->steps[i];
+        bool alone = i == 0 || !nib_plan_op_is_by_row(plan->steps[i - 1].op); /* else the thread that has the row goes on */
+        bool is_own = may_be_own(s) && alone && feeds_next_product(plan, i) &&
+                      (s->op == NIB_OP_QUANT || !is_read_later(plan, i, s->out));
+        cpu->shares[i] = is_own ? NIB_SHARE_OWN : is_by_heads(s) ? NIB_SHARE_HEADS : NIB_SHARE_ROW;
+        if (is_own) cpu->own_acts[s->act] = s->op == NIB_OP_QUANT ? NIB_OWN_CODES : NIB_OWN_ROW;
+    }
+}
+
+bool nib_cpu_needs_barrier(const nib_cpu *cpu, size_t i) {
+    const nib_plan *plan = cpu->plan;
+    if (i == 0) return false;
+    bool before = nib_plan_op_is_by_row(plan->steps[i - 1].op), here = nib_plan_op_is_by_row(plan->steps[i].op);
+    if (!cpu->is_single) return !(before && here);
+    if (before && here) return cpu->shares[i - 1] != cpu->shares[i];
+    return !(before && cpu->shares[i - 1] == NIB_SHARE_OWN); /* the product that reads what this thread made */
+}
+
+static float *own_row(const nib_cpu *cpu, int index) {
+    return (float *)(void *)(cpu->own + (size_t)index * cpu->own_bytes);
+}
+
+nib_cpu_act nib_cpu_act_of(const nib_cpu *cpu, int act, int index) {
+    const nib_plan_act *a = &cpu->plan->acts[act];
+    nib_cpu_act bound;
+    nib_cpu_own own = cpu->is_single ? cpu->own_acts[act] : NIB_OWN_NOTHING;
+    void *memory = own ? (void *)((unsigned char *)own_row(cpu, index) + cpu->own_act_at) : cpu->act_memory[act];
+    const float *x = own == NIB_OWN_ROW ? own_row(cpu, index) : cpu->buffers[a->source];
+    nib_cpu_act_bind(&bound, memory, x, a->width, nib_cpu_n_rows(cpu, cpu->act_rows[act]), a->width, cpu->act_forms[act]);
+    return bound;
+}
+
+float *nib_cpu_out_row(const nib_cpu *cpu, const nib_plan_step *s, int index, uint32_t row) {
+    bool is_own = cpu->is_single && cpu->shares[s - cpu->plan->steps] == NIB_SHARE_OWN;
+    return is_own ? own_row(cpu, index) : nib_cpu_row(cpu, s->out, row);
+}
