@@ -92,11 +92,11 @@ static void make_page(nib_cpu_kv_form form, bool keys, const float *x, size_t di
 }
 
 static void attention_page(const nib_cpu_ops *o, nib_cpu_kv_form form, size_t n_q, size_t dim) {
-    static float x[256 * 32], k[256 * 32], v[256 * 32], a[9 * 256], b[9 * 256], q[9 * 256], u[9 * 256], w[9 * 256];
+    static float x[256 * 32], k[256 * 32], v[256 * 32], a[15 * 256], b[15 * 256], q[15 * 256], u[15 * 256], w[15 * 256];
     static _Alignas(64) unsigned char pk[256 * 32 * 4], pv[256 * 32 * 4];
     const nib_cpu_page_ops *f32 = &nib_cpu_isa_scalar()->ops->page[NIB_CPU_KV_F32], *page = &o->page[form];
-    const float *queries[9];
-    float *acc_u[9], *acc_w[9], corr[9];
+    const float *queries[15];
+    float *acc_u[15], *acc_w[15], corr[15];
     fill(x, dim * 32, 1), make_page(form, true, x, dim, pk, k);
     fill(x, dim * 32, 1), make_page(form, false, x, dim, pv, v);
     fill(q, n_q * dim, 2), fill(u, n_q * dim, 1), memcpy(w, u, sizeof w), fill(corr, n_q, 1);
@@ -112,7 +112,7 @@ static void attention_page(const nib_cpu_ops *o, nib_cpu_kv_form form, size_t n_
 static void attention_ops(const nib_cpu_ops *o, const nib_cpu_ops *s) {
     static const size_t dims[] = {1, 2, 7, 8, 16, 31, 32, 64, 72, 80, 96, 128, 256};
     for (size_t e = 0; e < sizeof dims / sizeof *dims; e++)
-        for (size_t n_q = 1; n_q <= 9; n_q++)
+        for (size_t n_q = 1; n_q <= 15; n_q++)
             for (nib_cpu_kv_form form = 0; form < NIB_CPU_KV_COUNT; form++)
                 if (o->page[form].scores && (form != NIB_CPU_KV_Q8_0 || dims[e] % 32 == 0))
                     attention_page(o, form, n_q, dims[e]);

@@ -135,13 +135,15 @@ static const nib_cpu_page_ops *page_ops(const work *w, const nib_cpu_kv_type *ty
     return direct->scores && n_query <= DIRECT_QUERIES ? direct : NULL;
 }
 
-static void run_scores(work *w, uint32_t a, uint32_t b, uint32_t page, uint32_t next) {
+static void run_scores(work *w, uint32_t a, uint32_t b, uint32_t page, const uint32_t *next) {
     const nib_cpu_kv *kv = &w->cpu->kv;
     const nib_cpu_page_ops *ops = page_ops(w, kv->k_type, b - a);
     const void *keys = nib_cpu_kv_keys(kv, w->s->kv_layer, page, w->head_kv);
-    nib_cpu_page_queries queries = {b - a, w->q + a, nib_cpu_kv_keys(kv, w->s->kv_layer, next, w->head_kv)};
+    nib_cpu_page_queries queries = {.n = b - a, .q = w->q + a};
+    if (next) queries.next = nib_cpu_kv_keys(kv, w->s->kv_layer, *next, w->head_kv);
     if (!ops) {
-        keys = queries.next = kv->k_type->load_keys(keys, w->keys, w->s->k_dim, w->cpu->ops);
+        queries.next = NULL;
+        keys = kv->k_type->load_keys(keys, w->keys, w->s->k_dim, w->cpu->ops);
         ops = &w->cpu->ops->page[NIB_CPU_KV_F32];
     }
     ops->scores(keys, &queries, w->s->k_dim, w->scores);
@@ -161,17 +163,18 @@ static void mask(const query *q, uint32_t start, float *scores) {
     for (uint32_t j = last_seen(q, start); j < NIB_PAGE_POS; j++) scores[j] = -INFINITY;
 }
 
-/* Queries a … b-1 see page number `index` of the sequence, and perhaps the one after it. */
+/* Queries a … b-1 see page number `index` of the sequence. */
 static void run_page(work *w, uint32_t a, uint32_t b, uint32_t index, const uint32_t *pages) {
     const nib_plan_step *s = w->s;
     const nib_cpu_kv *kv = &w->cpu->kv;
     const nib_cpu_page_ops *ops = page_ops(w, kv->v_type, b - a);
-    uint32_t page = pages[index], next = index < last_page(w) ? pages[index + 1] : page;
-    run_scores(w, a, b, page, next);
-    const void *values = nib_cpu_kv_values(kv, s->kv_layer, page, w->head_kv);
-    const void *next_values = nib_cpu_kv_values(kv, s->kv_layer, next, w->head_kv);
+    const uint32_t *next = index < last_page(w) ? &pages[index + 1] : NULL;
+    run_scores(w, a, b, pages[index], next);
+    const void *values = nib_cpu_kv_values(kv, s->kv_layer, pages[index], w->head_kv);
+    const void *next_values = next ? nib_cpu_kv_values(kv, s->kv_layer, *next, w->head_kv) : NULL;
     if (!ops) {
-        values = next_values = kv->v_type->load_values(values, w->values, s->v_dim, w->cpu->ops);
+        next_values = NULL;
+        values = kv->v_type->load_values(values, w->values, s->v_dim, w->cpu->ops);
         ops = &w->cpu->ops->page[NIB_CPU_KV_F32];
     }
     uint32_t start = index * NIB_PAGE_POS, n_head = heads_per_kv(s); /* heads of a token see the same positions */
@@ -188,15 +191,21 @@ static void run_page(work *w, uint32_t a, uint32_t b, uint32_t index, const uint
     }
 }
 
+/* Queries whose position is at least `pos`: from the one returned on. Tokens of a block are consecutive. */
+static uint32_t query_at(const work *w, uint32_t pos) {
+    uint32_t first = w->queries[0].pos, n_head = heads_per_kv(w->s);
+    if (pos <= first) return 0;
+    return pos - first < w->n_query / n_head ? (pos - first) * n_head : w->n_query;
+}
+
 /* The pages of one segment that any query sees. */
 static void run_segment(work *w, const uint32_t *pages, uint32_t segment) {
-    uint32_t n = w->n_query, index = segment * SEGMENT_PAGES, end = index + SEGMENT_PAGES;
+    uint32_t index = segment * SEGMENT_PAGES, end = index + SEGMENT_PAGES, window = w->s->window;
     if (index < first_page(w)) index = first_page(w);
     if (end > last_page(w) + 1) end = last_page(w) + 1;
     for (; index < end; index++) {
-        uint32_t start = index * NIB_PAGE_POS, a = 0, b = n;
-        while (a < n && w->queries[a].pos < start) a++; /* earlier tokens end before this page */
-        while (b > a && w->queries[b - 1].first_pos >= start + NIB_PAGE_POS) b--; /* windows of later ones begin after it */
+        uint32_t start = index * NIB_PAGE_POS; /* earlier tokens end before it, windows of later ones may begin after it */
+        uint32_t a = query_at(w, start), b = window ? query_at(w, start + NIB_PAGE_POS - 1 + window) : w->n_query;
         if (a < b) run_page(w, a, b, index, pages);
     }
 }

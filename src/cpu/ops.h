@@ -20,7 +20,7 @@ typedef struct nib_cpu_page_sums {
     const float *p;      /* [n][32] weights */
     const float *corr;   /* [n] factors of the sums so far */
     float *const *acc;   /* [n] sums of head_dim */
-    const void *next;    /* the page after this one, or the same: it is fetched meanwhile */
+    const void *next;    /* the page after this one is fetched meanwhile; NULL: none */
 } nib_cpu_page_sums;
 
 typedef struct nib_cpu_page_queries {

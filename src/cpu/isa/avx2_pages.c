@@ -33,8 +33,9 @@ INL size_t size_of(nib_cpu_kv_form form) {
     return form == NIB_CPU_KV_F32 ? 4 : form == NIB_CPU_KV_F16 ? 2 : 1;
 }
 
-/* Bytes from `at` on of a page that will be needed soon. It is too short for the hardware to notice. */
+/* Bytes from `at` on of a page that will be needed soon: pages are too short for the hardware to notice. */
 INL void fetch(const void *page, size_t at, size_t n) {
+    if (!page) return;
     for (size_t i = 0; i < n; i += 64) _mm_prefetch((const char *)page + at + i, _MM_HINT_T0);
 }
 

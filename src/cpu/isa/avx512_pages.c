@@ -1,7 +1,7 @@
 /* cpu/isa/avx512_pages.c - AVX-512: attention over pages of 32 positions, read as the cache holds them (cpu/kv.h).
  *
- * Scores: lanes are positions, two registers a query. Values: lanes are dimensions. Up to four queries share every load
- * and its conversion, which is what the heads of one key head are for. */
+ * Scores: lanes are positions, two registers a query; up to eight queries share every load and its conversion. Values:
+ * lanes are dimensions; up to four do, which is what the heads of one key head are for. */
 #include "cpu/isa/mm_inline.h"
 #include "cpu/ops.h"
 
@@ -9,7 +9,7 @@
 
 #include <immintrin.h>
 
-enum { W = 16, POS = NIB_PAGE_POS, MAX_Q = 4, Q8_BLOCK = 32 };
+enum { W = 16, POS = NIB_PAGE_POS, MAX_Q = 4, MAX_SCORES = 8, Q8_BLOCK = 32 };
 
 /* 16 numbers from element i on, of which those in m are there; those of Q8_0 without their scale. */
 INL __m512 lanes(nib_cpu_kv_form form, const void *page, size_t i, __mmask16 m) {
@@ -32,8 +32,9 @@ INL size_t size_of(nib_cpu_kv_form form) {
     return form == NIB_CPU_KV_F32 ? 4 : form == NIB_CPU_KV_F16 ? 2 : 1;
 }
 
-/* Bytes from `at` on of a page that will be needed soon. It is too short for the hardware to notice. */
+/* Bytes from `at` on of a page that will be needed soon: pages are too short for the hardware to notice. */
 INL void fetch(const void *page, size_t at, size_t n) {
+    if (!page) return;
     for (size_t i = 0; i < n; i += 64) _mm_prefetch((const char *)page + at + i, _MM_HINT_T0);
 }
 
@@ -41,7 +42,7 @@ INL void scores_n(nib_cpu_kv_form form, int n, const void *k, const nib_cpu_page
                   size_t head_dim, float *s) {
     const float *const *q = queries->q + j0;
     const uint16_t *scales = scales_of(k, head_dim);
-    __m512 a[MAX_Q], b[MAX_Q], d0 = _mm512_setzero_ps(), d1 = d0;
+    __m512 a[MAX_SCORES], b[MAX_SCORES], d0 = _mm512_setzero_ps(), d1 = d0;
     UNROLL for (int j = 0; j < n; j++) a[j] = b[j] = _mm512_setzero_ps();
     for (size_t d = 0; d < head_dim; d++) {
         if (size_of(form) * POS >= 64 || d % 2 == 0) fetch(queries->next, size_of(form) * POS * d, size_of(form) * POS);
@@ -68,7 +69,8 @@ INL void scores_n(nib_cpu_kv_form form, int n, const void *k, const nib_cpu_page
 
 INL void scores(nib_cpu_kv_form form, const void *k, const nib_cpu_page_queries *queries, size_t head_dim, float *s) {
     size_t j = 0, n = queries->n;
-    for (; n - j >= MAX_Q; j += MAX_Q) scores_n(form, MAX_Q, k, queries, j, head_dim, s + j * POS);
+    for (; n - j >= MAX_SCORES; j += MAX_SCORES) scores_n(form, MAX_SCORES, k, queries, j, head_dim, s + j * POS);
+    for (; n - j >= 4; j += 4) scores_n(form, 4, k, queries, j, head_dim, s + j * POS);
     if (n - j == 3) scores_n(form, 3, k, queries, j, head_dim, s + j * POS);
     if (n - j == 2) scores_n(form, 2, k, queries, j, head_dim, s + j * POS);
     if (n - j == 1) scores_n(form, 1, k, queries, j, head_dim, s + j * POS);
