@@ -177,16 +177,18 @@ static void run_page(work *w, uint32_t a, uint32_t b, uint32_t index, const uint
         values = kv->v_type->load_values(values, w->values, s->v_dim, w->cpu->ops);
         ops = &w->cpu->ops->page[NIB_CPU_KV_F32];
     }
-    uint32_t start = index * NIB_PAGE_POS, n_head = heads_per_kv(s); /* heads of a token see the same positions */
+    uint32_t start = index * NIB_PAGE_POS;
     for (uint32_t i = a; i < b; i++) mask(&w->queries[i], start, w->scores + (size_t)(i - a) * NIB_PAGE_POS);
     w->cpu->ops->page_softmax(b - a, w->scores, w->m + a, w->l + a, w->corr + a);
-    for (uint32_t i = a; i < b; i += n_head) {
+    for (uint32_t i = a, next_i; i < b; i = next_i) { /* those that see the same positions, which in most pages all do */
         const query *q = &w->queries[i];
-        nib_cpu_page_sums sums = {.n = n_head, .first = first_seen(q, start), .last = last_seen(q, start)};
+        nib_cpu_page_sums sums = {.first = first_seen(q, start), .last = last_seen(q, start), .next = next_values};
+        for (next_i = i + 1; next_i < b; next_i++)
+            if (first_seen(q + next_i - i, start) != sums.first || last_seen(q + next_i - i, start) != sums.last) break;
+        sums.n = next_i - i;
         sums.p = w->scores + (size_t)(i - a) * NIB_PAGE_POS;
         sums.corr = w->corr + i;
         sums.acc = w->acc + i;
-        sums.next = next_values;
         ops->values(values, &sums, s->v_dim);
     }
 }

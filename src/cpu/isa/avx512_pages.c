@@ -1,7 +1,7 @@
 /* cpu/isa/avx512_pages.c - AVX-512: attention over pages of 32 positions, read as the cache holds them (cpu/kv.h).
  *
  * Scores: lanes are positions, two registers a query; up to eight queries share every load and its conversion. Values:
- * lanes are dimensions; up to four do, which is what the heads of one key head are for. */
+ * lanes are dimensions, four registers a query; up to six share them. */
 #include "cpu/isa/mm_inline.h"
 #include "cpu/ops.h"
 
@@ -9,7 +9,7 @@
 
 #include <immintrin.h>
 
-enum { W = 16, POS = NIB_PAGE_POS, MAX_Q = 4, MAX_SCORES = 8, Q8_BLOCK = 32 };
+enum { W = 16, POS = NIB_PAGE_POS, MAX_Q = 8, MAX_SUMS = 6, Q8_BLOCK = 32 };
 
 /* 16 numbers from element i on, of which those in m are there; those of Q8_0 without their scale. */
 INL __m512 lanes(nib_cpu_kv_form form, const void *page, size_t i, __mmask16 m) {
@@ -42,7 +42,7 @@ INL void scores_n(nib_cpu_kv_form form, int n, const void *k, const nib_cpu_page
                   size_t head_dim, float *s) {
     const float *const *q = queries->q + j0;
     const uint16_t *scales = scales_of(k, head_dim);
-    __m512 a[MAX_SCORES], b[MAX_SCORES], d0 = _mm512_setzero_ps(), d1 = d0;
+    __m512 a[MAX_Q], b[MAX_Q], d0 = _mm512_setzero_ps(), d1 = d0;
     UNROLL for (int j = 0; j < n; j++) a[j] = b[j] = _mm512_setzero_ps();
     for (size_t d = 0; d < head_dim; d++) {
         if (size_of(form) * POS >= 64 || d % 2 == 0) fetch(queries->next, size_of(form) * POS * d, size_of(form) * POS);
@@ -69,7 +69,7 @@ INL void scores_n(nib_cpu_kv_form form, int n, const void *k, const nib_cpu_page
 
 INL void scores(nib_cpu_kv_form form, const void *k, const nib_cpu_page_queries *queries, size_t head_dim, float *s) {
     size_t j = 0, n = queries->n;
-    for (; n - j >= MAX_SCORES; j += MAX_SCORES) scores_n(form, MAX_SCORES, k, queries, j, head_dim, s + j * POS);
+    for (; n - j >= MAX_Q; j += MAX_Q) scores_n(form, MAX_Q, k, queries, j, head_dim, s + j * POS);
     for (; n - j >= 4; j += 4) scores_n(form, 4, k, queries, j, head_dim, s + j * POS);
     if (n - j == 3) scores_n(form, 3, k, queries, j, head_dim, s + j * POS);
     if (n - j == 2) scores_n(form, 2, k, queries, j, head_dim, s + j * POS);
@@ -81,7 +81,7 @@ INL void values_n(nib_cpu_kv_form form, int n, int n_reg, const void *v, const n
                   size_t d, __mmask16 m, size_t head_dim) {
     const uint16_t *scales = scales_of(v, head_dim);
     const float *p = sums->p + j * POS;
-    __m512 a[MAX_Q][4];
+    __m512 a[MAX_SUMS][4];
     UNROLL for (int q = 0; q < n; q++) {
         UNROLL for (int e = 0; e < n_reg; e++) {
             __m512 x = _mm512_maskz_loadu_ps(n_reg == 1 ? m : 0xffff, sums->acc[j + (size_t)q] + d + W * e);
@@ -99,7 +99,7 @@ INL void values_n(nib_cpu_kv_form form, int n, int n_reg, const void *v, const n
             }
         }
         UNROLL for (int q = 0; q < n; q++) {
-            __m512 w = _mm512_set1_ps(p[q * POS + (int)i]);
+            __m512 w = _mm512_set1_ps(p[(size_t)(q * POS) + i]);
             UNROLL for (int e = 0; e < n_reg; e++) a[q][e] = _mm512_fmadd_ps(w, x[e], a[q][e]);
         }
     }
@@ -120,11 +120,13 @@ INL void values_all_dims(nib_cpu_kv_form form, int n, const void *v, const nib_c
 }
 
 INL void values(nib_cpu_kv_form form, const void *v, const nib_cpu_page_sums *sums, size_t head_dim) {
-    size_t j = 0;
-    for (; sums->n - j >= MAX_Q; j += MAX_Q) values_all_dims(form, MAX_Q, v, sums, j, head_dim);
-    if (sums->n - j == 3) values_all_dims(form, 3, v, sums, j, head_dim);
-    if (sums->n - j == 2) values_all_dims(form, 2, v, sums, j, head_dim);
-    if (sums->n - j == 1) values_all_dims(form, 1, v, sums, j, head_dim);
+    size_t j = 0, n = sums->n;
+    for (; n - j >= MAX_SUMS; j += MAX_SUMS) values_all_dims(form, MAX_SUMS, v, sums, j, head_dim);
+    if (n - j == 5) values_all_dims(form, 5, v, sums, j, head_dim);
+    if (n - j == 4) values_all_dims(form, 4, v, sums, j, head_dim);
+    if (n - j == 3) values_all_dims(form, 3, v, sums, j, head_dim);
+    if (n - j == 2) values_all_dims(form, 2, v, sums, j, head_dim);
+    if (n - j == 1) values_all_dims(form, 1, v, sums, j, head_dim);
 }
 
 #define PAGE_OPS(FORM)                                                                                                 \
