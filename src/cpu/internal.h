@@ -23,7 +23,10 @@ typedef struct nib_cpu_block {
  * more than a norm. */
 typedef enum nib_cpu_share { NIB_SHARE_ROW, NIB_SHARE_HEADS, NIB_SHARE_OWN } nib_cpu_share;
 
-typedef enum nib_cpu_own { NIB_OWN_NOTHING, NIB_OWN_CODES, NIB_OWN_ROW /* codes, and the floats they are made of */ } nib_cpu_own;
+/* What each thread has of its own of an act: all of it, or the row of floats that it is made of. */
+typedef struct nib_cpu_act_place {
+    bool own_when_single, own_row_when_single, own_row;
+} nib_cpu_act_place;
 
 struct nib_cpu {
     const nib_plan *plan;
@@ -41,7 +44,7 @@ struct nib_cpu {
     unsigned *act_forms;
     nib_plan_rows *act_rows;  /* rows of the step that writes it */
     nib_cpu_share *shares;    /* by step: who does it when there is a single row */
-    nib_cpu_own *own_acts;    /* by plan act: what every thread has of its own when there is a single row */
+    nib_cpu_act_place *act_places; /* by plan act */
     unsigned char *own;       /* own_bytes for each thread: a row of floats, then an act */
     size_t own_bytes, own_act_at;
     unsigned char *scratch;   /* scratch_bytes for each thread */
@@ -98,7 +101,7 @@ static inline nib_cpu_part nib_cpu_my_part(const nib_cpu *cpu, const nib_plan_st
     return (nib_cpu_part){(uint32_t)(n * i / t), (uint32_t)(n * (i + 1) / t), 0, n_head};
 }
 
-/* Fills shares and own_acts. */
+/* Fills shares and act_places. */
 void nib_cpu_share_plan(nib_cpu *cpu);
 /* Does anything cross threads between step i-1 and step i of this run? */
 bool nib_cpu_needs_barrier(const nib_cpu *cpu, size_t i);

@@ -7,10 +7,13 @@
 
 #include <string.h>
 
-static void quantize_rows(nib_cpu *cpu, const nib_plan_step *s, int index, nib_cpu_part p) {
-    if (s->act < 0 || p.t1 == p.t0) return;
-    nib_cpu_act act = nib_cpu_act_of(cpu, s->act, index);
-    nib_cpu_act_quantize(cpu->isa, &act, p.t0, p.t1);
+/* Row t of a step's act, from the row of floats it has just written. */
+static void quantize_row(nib_cpu *cpu, const nib_plan_step *s, const nib_cpu_act *act, uint32_t t) {
+    if (s->act >= 0) nib_cpu_act_quantize(cpu->isa, act, t, t + 1);
+}
+
+static nib_cpu_act act_of(const nib_cpu *cpu, const nib_plan_step *s, int index) {
+    return s->act >= 0 ? nib_cpu_act_of(cpu, s->act, index) : (nib_cpu_act){0};
 }
 
 /* An embedding row that is not held in memory comes from the file; it is small and in the page cache. */
@@ -59,13 +62,14 @@ void nib_cpu_op_angles(nib_cpu *cpu, const nib_plan_step *s, int index) {
 
 void nib_cpu_op_norm(nib_cpu *cpu, const nib_plan_step *s, int index) {
     nib_cpu_part p = nib_cpu_my_part(cpu, s, index, 0);
+    nib_cpu_act act = act_of(cpu, s, index);
     const float *w = cpu->weights[s->weight].vector;
     for (uint32_t t = p.t0; t < p.t1; t++) {
         float *out = nib_cpu_out_row(cpu, s, index, t), *y = s->adds ? nib_cpu_scratch(cpu, index) : out;
         cpu->ops->rms_norm(nib_cpu_row(cpu, s->in, t), w, s->eps, y, s->n_in);
         if (s->adds) cpu->ops->add(out, y, s->n_in);
+        quantize_row(cpu, s, &act, t);
     }
-    quantize_rows(cpu, s, index, p);
 }
 
 void nib_cpu_op_head_norm(nib_cpu *cpu, const nib_plan_step *s, int index) {
@@ -80,7 +84,8 @@ void nib_cpu_op_head_norm(nib_cpu *cpu, const nib_plan_step *s, int index) {
 
 void nib_cpu_op_quant(nib_cpu *cpu, const nib_plan_step *s, int index) {
     nib_cpu_part p = nib_cpu_my_part(cpu, s, index, 0);
-    quantize_rows(cpu, s, index, p);
+    nib_cpu_act act = act_of(cpu, s, index);
+    for (uint32_t t = p.t0; t < p.t1; t++) quantize_row(cpu, s, &act, t);
 }
 
 void nib_cpu_op_rope(nib_cpu *cpu, const nib_plan_step *s, int index) {
@@ -113,13 +118,14 @@ void nib_cpu_op_kv_store(nib_cpu *cpu, const nib_plan_step *s, int index) {
 
 void nib_cpu_op_glu(nib_cpu *cpu, const nib_plan_step *s, int index) {
     nib_cpu_part p = nib_cpu_my_part(cpu, s, index, 0);
+    nib_cpu_act act = act_of(cpu, s, index);
     for (uint32_t t = p.t0; t < p.t1; t++) {
         const float *gate = nib_cpu_row(cpu, s->in, t), *up = nib_cpu_row(cpu, s->in2, t);
         float *out = nib_cpu_out_row(cpu, s, index, t);
         if (s->fn == NIB_ACT_SILU) cpu->ops->silu_mul(gate, up, out, s->n_in);
         else cpu->ops->gelu_mul(gate, up, out, s->n_in);
+        quantize_row(cpu, s, &act, t);
     }
-    quantize_rows(cpu, s, index, p);
 }
 
 /* In place: the rows kept are ascending, so none is overwritten before it is read. */

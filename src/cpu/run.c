@@ -101,14 +101,14 @@ static nib_status allocate(nib_cpu *cpu, nib_error *err) {
     cpu->buffers = nib_calloc(plan->n_buffers, sizeof *cpu->buffers);
     cpu->act_memory = nib_calloc(plan->n_acts, sizeof *cpu->act_memory);
     cpu->act_forms = nib_calloc(plan->n_acts, sizeof *cpu->act_forms);
-    cpu->own_acts = nib_calloc(plan->n_acts, sizeof *cpu->own_acts);
+    cpu->act_places = nib_calloc(plan->n_acts, sizeof *cpu->act_places);
     cpu->shares = nib_calloc(plan->n_steps, sizeof *cpu->shares);
     cpu->act_rows = nib_calloc(plan->n_acts, sizeof *cpu->act_rows);
     cpu->claimed = nib_calloc(plan->n_steps, sizeof *cpu->claimed);
     cpu->blocks = nib_calloc(cpu->config.n_tok, sizeof *cpu->blocks);
     cpu->finished = nib_calloc((size_t)cpu->config.n_threads * NIB_SPLIT_PAIRS, sizeof *cpu->finished);
     cpu->step_ms = cpu->config.profile ? nib_calloc(plan->n_steps, sizeof *cpu->step_ms) : NULL;
-    if (!cpu->buffers || !cpu->act_memory || !cpu->act_forms || !cpu->own_acts || !cpu->shares || !cpu->act_rows || !cpu->claimed ||
+    if (!cpu->buffers || !cpu->act_memory || !cpu->act_forms || !cpu->act_places || !cpu->shares || !cpu->act_rows || !cpu->claimed ||
         !cpu->blocks || !cpu->finished || (cpu->config.profile && !cpu->step_ms))
         return nib_fail_nomem(err, 0, "the tables of a context");
     for (size_t i = 0; i < plan->n_steps; i++) {
@@ -165,7 +165,7 @@ void nib_cpu_free(nib_cpu *cpu) {
     nib_free(cpu->buffers);
     nib_free(cpu->act_memory);
     nib_free(cpu->act_forms);
-    nib_free(cpu->own_acts);
+    nib_free(cpu->act_places);
     nib_free(cpu->shares);
     nib_free(cpu->act_rows);
     nib_free(cpu->claimed);

@@ -1,8 +1,11 @@
-/* cpu/share.c - how threads share the steps of a single row, as in decoding: by heads, by one of them, or each for itself.
+/* cpu/share.c - what threads share of by-row steps and what each does in memory of its own. Decided once for a plan.
  *
- * A barrier costs about as much as a norm of 1000 values, and 30 layers have hundreds. So a run of by-row steps whose
+ * A row of floats that only becomes codes for the next product (norm, gate) is quantised where it was computed, in a row
+ * that each thread has, instead of going out to memory and back.
+ *
+ * A single row, as in decoding, is shared by heads, done by one thread, or by each for itself. A barrier costs about as much as a norm of 1000 values, and 30 layers have hundreds. So a run of by-row steps whose
  * results only the next product reads (norm, quantise, gate) is done by every thread into memory of its own, without a
- * barrier before the product; what works head by head (rope, storing keys) is split by heads. Decided once for a plan. */
+ * barrier before the product; what works head by head (rope, storing keys) is split by heads. */
 #include "cpu/internal.h"
 
 static bool may_be_own(const nib_plan_step *s) {
@@ -40,10 +43,13 @@ void nib_cpu_share_plan(nib_cpu *cpu) {
     for (size_t i = 0; i < plan->n_steps; i++) {
         const nib_plan_step *s = &plan->steps[i];
         bool alone = i == 0 || !nib_plan_op_is_by_row(plan->steps[i - 1].op); /* else the thread that has the row goes on */
-        bool is_own = may_be_own(s) && alone && feeds_next_product(plan, i) &&
-                      (s->op == NIB_OP_QUANT || !is_read_later(plan, i, s->out));
+        bool row_ends = s->op == NIB_OP_QUANT || (may_be_own(s) && !is_read_later(plan, i, s->out));
+        bool is_own = may_be_own(s) && alone && row_ends && feeds_next_product(plan, i);
         cpu->shares[i] = is_own ? NIB_SHARE_OWN : is_by_heads(s) ? NIB_SHARE_HEADS : NIB_SHARE_ROW;
-        if (is_own) cpu->own_acts[s->act] = s->op == NIB_OP_QUANT ? NIB_OWN_CODES : NIB_OWN_ROW;
+        if (s->act < 0 || s->op == NIB_OP_MATMUL) continue;
+        cpu->act_places[s->act].own_when_single = is_own;
+        cpu->act_places[s->act].own_row_when_single = is_own && s->op != NIB_OP_QUANT;
+        cpu->act_places[s->act].own_row = row_ends && s->op != NIB_OP_QUANT && !(cpu->act_forms[s->act] & NIB_ACT_F32);
     }
 }
 
@@ -56,21 +62,25 @@ bool nib_cpu_needs_barrier(const nib_cpu *cpu, size_t i) {
     return !(before && cpu->shares[i - 1] == NIB_SHARE_OWN); /* the product that reads what this thread made */
 }
 
-static float *own_row(const nib_cpu *cpu, int index) {
+static float *row_of(const nib_cpu *cpu, int index) {
     return (float *)(void *)(cpu->own + (size_t)index * cpu->own_bytes);
+}
+
+static bool has_own_row(const nib_cpu *cpu, int act) {
+    const nib_cpu_act_place *p = &cpu->act_places[act];
+    return cpu->is_single ? p->own_row_when_single || p->own_row : p->own_row;
 }
 
 nib_cpu_act nib_cpu_act_of(const nib_cpu *cpu, int act, int index) {
     const nib_plan_act *a = &cpu->plan->acts[act];
+    bool is_own = cpu->is_single && cpu->act_places[act].own_when_single, own_row = has_own_row(cpu, act);
+    void *memory = is_own ? (void *)((unsigned char *)row_of(cpu, index) + cpu->own_act_at) : cpu->act_memory[act];
     nib_cpu_act bound;
-    nib_cpu_own own = cpu->is_single ? cpu->own_acts[act] : NIB_OWN_NOTHING;
-    void *memory = own ? (void *)((unsigned char *)own_row(cpu, index) + cpu->own_act_at) : cpu->act_memory[act];
-    const float *x = own == NIB_OWN_ROW ? own_row(cpu, index) : cpu->buffers[a->source];
-    nib_cpu_act_bind(&bound, memory, x, a->width, nib_cpu_n_rows(cpu, cpu->act_rows[act]), a->width, cpu->act_forms[act]);
+    nib_cpu_act_bind(&bound, memory, own_row ? row_of(cpu, index) : cpu->buffers[a->source], own_row ? 0 : a->width,
+                     nib_cpu_n_rows(cpu, cpu->act_rows[act]), a->width, cpu->act_forms[act]);
     return bound;
 }
 
 float *nib_cpu_out_row(const nib_cpu *cpu, const nib_plan_step *s, int index, uint32_t row) {
-    bool is_own = cpu->is_single && cpu->shares[s - cpu->plan->steps] == NIB_SHARE_OWN;
-    return is_own ? own_row(cpu, index) : nib_cpu_row(cpu, s->out, row);
+    return s->act >= 0 && has_own_row(cpu, s->act) ? row_of(cpu, index) : nib_cpu_row(cpu, s->out, row);
 }
