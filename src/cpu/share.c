@@ -3,9 +3,10 @@
  * A row of floats that only becomes codes for the next product (norm, gate) is quantised where it was computed, in a row
  * that each thread has, instead of going out to memory and back.
  *
- * A single row, as in decoding, is shared by heads, done by one thread, or by each for itself. A barrier costs about as much as a norm of 1000 values, and 30 layers have hundreds. So a run of by-row steps whose
- * results only the next product reads (norm, quantise, gate) is done by every thread into memory of its own, without a
- * barrier before the product; what works head by head (rope, storing keys) is split by heads. */
+ * A single row, as in decoding, is shared by heads, done by one thread, or by each for itself. A barrier costs about as
+ * much as a norm of 1000 values, and 30 layers have hundreds. So a by-row step whose result only the next product reads
+ * (norm, quantise, gate) is done by every thread into memory of its own, without a barrier before the product; what
+ * works head by head (rope, storing keys) is split by heads. */
 #include "cpu/internal.h"
 
 static bool may_be_own(const nib_plan_step *s) {
