@@ -145,7 +145,7 @@ static json_t *file_json(const inspect_state *t) {
 
 /* ---- the plan */
 
-static const nib_cli_batch_shape decode = {1, 1, 0}, prefill = {512, 1, 0};
+static const nib_cli_batch_shape decode = {1, 1, 0, 1}, prefill = {512, 1, 0, 1};
 
 static nib_status plan_totals(const nib_model *model, uint64_t *decode_macs, uint64_t *prefill_macs, nib_error *err) {
     NIB_TRY(nib_cli_plan_macs(model, decode, decode_macs, err));

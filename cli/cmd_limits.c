@@ -11,12 +11,16 @@ static void print(nib_cli_out *out, const nib_cli_limits *limits) {
                        n_cpu, reason);
     nib_cli_out_printf(out, "%s; best with %d threads\n\n", limits->is_cached ? "measured before (--refresh measures anew)" :
                        "measured now", nib_cli_limits_best_threads(limits));
-    nib_cli_out_printf(out, "%8s %12s  %-10s %14s %14s\n", "threads", "read GB/s", "level", "int8 GMAC/s", "f32 GMAC/s");
+    nib_cli_out_printf(out, "%8s  %s  %-10s %14s %14s\n%8s", "", "read GB/s, by MiB of the set", "level", "int8 GMAC/s",
+                       "f32 GMAC/s", "threads");
+    for (size_t i = 0; i < NIB_CLI_N_SETS; i++) nib_cli_out_printf(out, " %6u", nib_cli_set_mib[i]);
+    nib_cli_out_puts(out, "\n");
     for (size_t i = 0; i < limits->n_rows; i++) {
         const nib_cli_limit *row = &limits->rows[i];
-        nib_cli_out_printf(out, "%8d %12.2f", row->n_threads, row->read_bytes / 1e9);
+        nib_cli_out_printf(out, "%8d", row->n_threads);
+        for (size_t k = 0; k < NIB_CLI_N_SETS; k++) nib_cli_out_printf(out, " %6.2f", row->read_bytes[k] / 1e9);
         for (size_t k = 0; k < row->n_peaks; k++)
-            nib_cli_out_printf(out, "%*s  %-10s %14.1f %14.1f\n", k ? 21 : 0, "", row->peaks[k].isa,
+            nib_cli_out_printf(out, "%*s  %-10s %14.1f %14.1f\n", k ? 8 + 7 * NIB_CLI_N_SETS : 0, "", row->peaks[k].isa,
                                row->peaks[k].int8_macs / 1e9, row->peaks[k].f32_macs / 1e9);
     }
 }

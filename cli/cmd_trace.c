@@ -37,7 +37,7 @@ static nib_status record_batch(trace_state *t, size_t from, nib_error *err) {
     nib_cli_trace_token *token = &t->token;
     size_t n = t->ids.n - from;
     token->ids = t->ids.ids + from;
-    token->shape = (nib_cli_batch_shape){n, 1, from};
+    token->shape = (nib_cli_batch_shape){n, 1, from, 1};
     double start = nib_cli_now_ms();
     NIB_TRY(nib_cli_session_decode(&t->s, token->ids, n, 1, err));
     token->batch_ms = nib_cli_now_ms() - start;

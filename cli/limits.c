@@ -12,21 +12,25 @@
 #include "signals.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_ROUNDS = 64, MIN_ROUNDS = 3, BUDGET_MS = 2300, ALL_COUNTS_TO = 8 };
+enum { MAX_ROUNDS = 64, MIN_ROUNDS = 3, BUDGET_MS = 2300, N_WARM = 4, ALL_COUNTS_TO = 8 };
+
+const unsigned nib_cli_set_mib[NIB_CLI_N_SETS] = {32, 64, 128, 256};
 
 typedef struct cell { /* a meter at one number of threads, and where its median goes */
     nib_meter *meter;
     int n_threads;
+    unsigned n_before; /* runs that do not count: a cache takes its time to keep a set */
     uint64_t work;
     double *target;
     double samples[MAX_ROUNDS];
 } cell;
 
 typedef struct bench {
-    nib_meter *meters[1 + 2 * NIB_CLI_MAX_PEAKS];
+    nib_meter *meters[NIB_CLI_N_SETS + 2 * NIB_CLI_MAX_PEAKS];
     size_t n_meters;
     nib_cli_list cells; /* cell */
 } bench;
@@ -38,9 +42,16 @@ static nib_status add_meter(bench *b, const nib_meter_config *config, nib_error 
     return NIB_OK;
 }
 
-static nib_status add_cell(bench *b, int n_threads, uint64_t work, double *target, nib_error *err) {
-    cell c = {.meter = b->meters[b->n_meters - 1], .n_threads = n_threads, .work = work, .target = target};
-    return nib_cli_list_append(&b->cells, &c, 1, sizeof c) ? NIB_OK : nib_fail_nomem(err, sizeof c, "the limits");
+/* The last meter at every number of threads; offset: of the target in a row. */
+static nib_status add_cells(bench *b, nib_cli_limits *out, size_t offset, unsigned n_before, nib_error *err) {
+    nib_meter *meter = b->meters[b->n_meters - 1];
+    uint64_t work = nib_meter_bytes(meter) + nib_meter_macs(meter); /* one of them is 0 */
+    for (size_t i = 0; i < out->n_rows; i++) {
+        double *target = (double *)(void *)((char *)&out->rows[i] + offset);
+        cell c = {.meter = meter, .n_threads = out->rows[i].n_threads, .n_before = n_before, .work = work, .target = target};
+        if (!nib_cli_list_append(&b->cells, &c, 1, sizeof c)) return nib_fail_nomem(err, sizeof c, "the limits");
+    }
+    return NIB_OK;
 }
 
 /* 1 to n, or in doubling steps when these are many. */
@@ -51,26 +62,31 @@ static void choose_counts(nib_cli_limits *out, int n) {
     }
 }
 
+static nib_status add_level(bench *b, nib_cli_limits *out, nib_meter_config *config, nib_error *err) {
+    size_t k = out->rows[0].n_peaks;
+    for (size_t i = 0; i < out->n_rows; i++) {
+        snprintf(out->rows[i].peaks[k].isa, sizeof out->rows[i].peaks[k].isa, "%s", config->isa);
+        out->rows[i].n_peaks = k + 1;
+    }
+    config->kind = NIB_METER_INT8;
+    NIB_TRY(add_meter(b, config, err));
+    NIB_TRY(add_cells(b, out, offsetof(nib_cli_limit, peaks[0].int8_macs) + k * sizeof(nib_cli_peak), 0, err));
+    config->kind = NIB_METER_F32;
+    NIB_TRY(add_meter(b, config, err));
+    return add_cells(b, out, offsetof(nib_cli_limit, peaks[0].f32_macs) + k * sizeof(nib_cli_peak), 0, err);
+}
+
 static nib_status prepare(bench *b, nib_cli_limits *out, int n_threads, nib_error *err) {
     nib_meter_config config = NIB_METER_CONFIG_INIT;
     config.n_threads = n_threads;
-    NIB_TRY(add_meter(b, &config, err));
-    for (size_t i = 0; i < out->n_rows; i++)
-        NIB_TRY(add_cell(b, out->rows[i].n_threads, nib_meter_bytes(b->meters[0]), &out->rows[i].read_bytes, err));
-    for (const char *const *isa = nib_isa_names(); *isa; isa++) {
-        if (!nib_isa_usable(*isa) || out->rows[0].n_peaks == NIB_CLI_MAX_PEAKS) continue;
-        size_t k = out->rows[0].n_peaks;
+    for (size_t i = 0; i < NIB_CLI_N_SETS; i++) {
+        config.n_bytes = (uint64_t)nib_cli_set_mib[i] << 20;
+        NIB_TRY(add_meter(b, &config, err));
+        NIB_TRY(add_cells(b, out, offsetof(nib_cli_limit, read_bytes[0]) + i * sizeof(double), i + 1 < NIB_CLI_N_SETS ? N_WARM : 0, err));
+    }
+    for (const char *const *isa = nib_isa_names(); *isa && out->rows[0].n_peaks < NIB_CLI_MAX_PEAKS; isa++) {
         config.isa = *isa;
-        for (config.kind = NIB_METER_INT8; config.kind <= NIB_METER_F32; config.kind++) {
-            NIB_TRY(add_meter(b, &config, err));
-            for (size_t i = 0; i < out->n_rows; i++) {
-                nib_cli_peak *peak = &out->rows[i].peaks[k];
-                double *target = config.kind == NIB_METER_INT8 ? &peak->int8_macs : &peak->f32_macs;
-                snprintf(peak->isa, sizeof peak->isa, "%s", *isa);
-                out->rows[i].n_peaks = k + 1;
-                NIB_TRY(add_cell(b, out->rows[i].n_threads, nib_meter_macs(b->meters[b->n_meters - 1]), target, err));
-            }
-        }
+        if (nib_isa_usable(*isa)) NIB_TRY(add_level(b, out, &config, err));
     }
     return NIB_OK;
 }
@@ -82,6 +98,7 @@ static nib_status run_rounds(bench *b, nib_error *err) {
     while (n < MAX_ROUNDS && (n < MIN_ROUNDS || nib_cli_now_ms() - start < BUDGET_MS)) {
         for (size_t i = 0; i < b->cells.n; i++) {
             if (nib_cli_interrupted()) return nib_fail(err, NIB_E_CANCELLED, "measuring was stopped");
+            for (unsigned k = 0; k < cells[i].n_before; k++) nib_meter_run(cells[i].meter, cells[i].n_threads);
             cells[i].samples[n] = (double)cells[i].work / nib_meter_run(cells[i].meter, cells[i].n_threads);
         }
         n++;
@@ -171,7 +188,7 @@ nib_cli_limit nib_cli_limits_at(const nib_cli_limits *limits, int n_threads) {
     const nib_cli_limit *low = &limits->rows[i - 1];
     double t = (double)(n_threads - low->n_threads) / (out.n_threads - low->n_threads);
     out.n_threads = n_threads;
-    out.read_bytes = between(low->read_bytes, out.read_bytes, t);
+    for (size_t k = 0; k < NIB_CLI_N_SETS; k++) out.read_bytes[k] = between(low->read_bytes[k], out.read_bytes[k], t);
     for (size_t k = 0; k < out.n_peaks && k < low->n_peaks; k++) {
         out.peaks[k].int8_macs = between(low->peaks[k].int8_macs, out.peaks[k].int8_macs, t);
         out.peaks[k].f32_macs = between(low->peaks[k].f32_macs, out.peaks[k].f32_macs, t);
@@ -179,13 +196,25 @@ nib_cli_limit nib_cli_limits_at(const nib_cli_limits *limits, int n_threads) {
     return out;
 }
 
-double nib_cli_limit_macs(const nib_cli_limit *limit, const char *isa, const char *type) {
-    /* Weights that are floats meet activations that are floats: docs/ARCHITECTURE.md, numerics. */
-    bool is_float = !strcmp(type, "F32") || !strcmp(type, "F16") || !strcmp(type, "BF16") || !*type;
+double nib_cli_limit_read(const nib_cli_limit *limit, double set_bytes) {
+    double mib = set_bytes / 0x1p20;
+    if (mib <= nib_cli_set_mib[0]) return limit->read_bytes[0];
+    for (size_t i = 1; i < NIB_CLI_N_SETS; i++)
+        if (mib <= nib_cli_set_mib[i])
+            return between(limit->read_bytes[i - 1], limit->read_bytes[i],
+                           log2(mib / nib_cli_set_mib[i - 1]) / log2((double)nib_cli_set_mib[i] / nib_cli_set_mib[i - 1]));
+    return limit->read_bytes[NIB_CLI_N_SETS - 1];
+}
+
+double nib_cli_limit_macs(const nib_cli_limit *limit, const char *isa, bool is_float) {
     for (size_t i = 0; i < limit->n_peaks; i++)
         if (!isa || !strcmp(limit->peaks[i].isa, isa))
             return is_float ? limit->peaks[i].f32_macs : limit->peaks[i].int8_macs;
     return 0;
+}
+
+bool nib_cli_type_is_float(const char *type) {
+    return !strcmp(type, "F32") || !strcmp(type, "F16") || !strcmp(type, "BF16");
 }
 
 int nib_cli_limits_best_threads(const nib_cli_limits *limits) {
@@ -194,7 +223,8 @@ int nib_cli_limits_best_threads(const nib_cli_limits *limits) {
     int n = 0;
     for (size_t i = 0; i < limits->n_rows; i++) {
         const nib_cli_limit *row = &limits->rows[i];
-        double score = sqrt(row->read_bytes * (row->n_peaks ? row->peaks[0].int8_macs : row->read_bytes));
+        double read = row->read_bytes[NIB_CLI_N_SETS - 1];
+        double score = sqrt(read * (row->n_peaks ? row->peaks[0].int8_macs : read));
         if (score <= best * worth) continue;
         best = score;
         n = row->n_threads;

@@ -8,7 +8,10 @@
 #include "options.h"
 #include "term.h"
 
-enum { NIB_CLI_MAX_PEAKS = 8, NIB_CLI_MAX_LIMITS = 16 };
+enum { NIB_CLI_MAX_PEAKS = 8, NIB_CLI_MAX_LIMITS = 16, NIB_CLI_N_SETS = 4 };
+
+/* What is read again and again may stay in caches: MiB of the sets that are read; the last is memory for our purpose. */
+extern const unsigned nib_cli_set_mib[NIB_CLI_N_SETS];
 
 typedef struct nib_cli_peak { /* of a level; a second */
     char isa[16];
@@ -17,7 +20,7 @@ typedef struct nib_cli_peak { /* of a level; a second */
 
 typedef struct nib_cli_limit { /* of all threads together; a second */
     int n_threads;
-    double read_bytes;
+    double read_bytes[NIB_CLI_N_SETS];
     nib_cli_peak peaks[NIB_CLI_MAX_PEAKS]; /* best level first */
     size_t n_peaks;
 } nib_cli_limit;
@@ -47,8 +50,12 @@ bool nib_cli_limits_save(const nib_cli_limits *limits);
 
 /* The limit of a number of threads, between the rows on a straight line; zeros when there are no rows. */
 nib_cli_limit nib_cli_limits_at(const nib_cli_limits *limits, int n_threads);
-/* The peak of a level for weights of a type; 0: not known. NULL isa: of the best level. */
-double nib_cli_limit_macs(const nib_cli_limit *limit, const char *isa, const char *type);
+/* How fast a set of so many bytes is read again and again; 0: not known. */
+double nib_cli_limit_read(const nib_cli_limit *limit, double set_bytes);
+/* The peak of a level for bytes or for floats; 0: not known. NULL isa: of the best level. */
+double nib_cli_limit_macs(const nib_cli_limit *limit, const char *isa, bool is_float);
+/* Weights that are floats meet activations that are floats; all others meet bytes (docs/ARCHITECTURE.md, numerics). */
+bool nib_cli_type_is_float(const char *type);
 /* The number of threads that gives most: bandwidth and arithmetic count the same, and fewer are better when it makes no
  * difference of 3 %. 0: not known. */
 int nib_cli_limits_best_threads(const nib_cli_limits *limits);

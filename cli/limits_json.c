@@ -1,6 +1,7 @@
 /* cli/limits_json.c - limits as JSON and back: nib limits --json, the cache file, and --machine FILE. */
 #include "limits.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static json_t *peaks_json(const nib_cli_limit *row) {
@@ -15,6 +16,21 @@ static json_t *peaks_json(const nib_cli_limit *row) {
     return list;
 }
 
+static void set_key(size_t i, char *out, size_t size) {
+    snprintf(out, size, "%u_mib", nib_cli_set_mib[i]);
+}
+
+/* Sets that a cache may hold, beside "read_gb_s", which is of memory. */
+static json_t *sets_json(const nib_cli_limit *row) {
+    json_t *o = json_object();
+    char key[16];
+    for (size_t i = 0; i + 1 < NIB_CLI_N_SETS; i++) {
+        set_key(i, key, sizeof key);
+        nib_cli_json_set_real(o, key, row->read_bytes[i] / 1e9);
+    }
+    return o;
+}
+
 json_t *nib_cli_limits_json(const nib_cli_limits *limits) {
     json_t *o = json_object(), *rows = json_array();
     nib_cli_json_set_str(o, "cpu", limits->cpu);
@@ -25,7 +41,8 @@ json_t *nib_cli_limits_json(const nib_cli_limits *limits) {
     for (size_t i = 0; i < limits->n_rows; i++) {
         json_t *row = json_object();
         nib_cli_json_set_int(row, "threads", limits->rows[i].n_threads);
-        nib_cli_json_set_real(row, "read_gb_s", limits->rows[i].read_bytes / 1e9);
+        nib_cli_json_set_real(row, "read_gb_s", limits->rows[i].read_bytes[NIB_CLI_N_SETS - 1] / 1e9);
+        json_object_set_new(row, "read_sets_gb_s", sets_json(&limits->rows[i]));
         json_object_set_new(row, "peaks", peaks_json(&limits->rows[i]));
         json_array_append_new(rows, row);
     }
@@ -60,6 +77,20 @@ static bool parse_peaks(nib_cli_limit *row, const json_t *list) {
     return true;
 }
 
+/* "read_gb_s", and for smaller sets "read_sets_gb_s" where it is given. */
+static bool parse_read(nib_cli_limit *row, const json_t *object) {
+    const json_t *sets = json_object_get(object, "read_sets_gb_s");
+    double memory;
+    char key[16];
+    if (!get_rate(object, "read_gb_s", &memory)) return false;
+    for (size_t i = 0; i < NIB_CLI_N_SETS; i++) {
+        row->read_bytes[i] = memory;
+        set_key(i, key, sizeof key);
+        if (json_object_get(sets, key) && !get_rate(sets, key, &row->read_bytes[i])) return false;
+    }
+    return true;
+}
+
 bool nib_cli_limits_parse(nib_cli_limits *out, const json_t *value) {
     *out = (nib_cli_limits){0};
     const json_t *rows = json_object_get(value, "limits"), *item;
@@ -73,7 +104,7 @@ bool nib_cli_limits_parse(nib_cli_limits *out, const json_t *value) {
         json_int_t n = json_integer_value(json_object_get(item, "threads"));
         if (n < 1 || n > 1024 || (i ? n <= out->rows[i - 1].n_threads : n != 1)) return false;
         row->n_threads = (int)n;
-        if (!get_rate(item, "read_gb_s", &row->read_bytes) || !parse_peaks(row, json_object_get(item, "peaks"))) return false;
+        if (!parse_read(row, item) || !parse_peaks(row, json_object_get(item, "peaks"))) return false;
         if (row->n_peaks != out->rows[0].n_peaks) return false;
     }
     out->n_rows = json_array_size(rows);

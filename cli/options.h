@@ -55,7 +55,7 @@ typedef struct nib_cli_options {
     int32_t n_predict;
     nib_cli_list stops; /* nib_str */
     uint32_t n_ctx, n_batch, n_ubatch;
-    nib_cli_list bench_prompt, bench_gen; /* uint32_t */
+    nib_cli_list bench_prompt, bench_gen, bench_depth, bench_batch, bench_threads; /* uint32_t */
     uint32_t repetitions;
 
     /* sampling; biases, breakers and chain stand below, not in the struct */
@@ -69,7 +69,8 @@ typedef struct nib_cli_options {
     int32_t n_threads, n_threads_batch;
     int32_t load_mode; /* NIB_CLI_LOAD_AUTO … */
     const char *isa, *k_type, *v_type;
-    bool mmap, mlock, check_tensors, refresh;
+    bool mmap, mlock, check_tensors, refresh, kernels;
+    nib_cli_list types; /* nib_str */
     float rope_freq_base, rope_freq_scale;
 
     /* general */

@@ -110,9 +110,15 @@ nib_status nib_cli_session_context(nib_cli_session *s, const nib_context_config 
     return NIB_OK;
 }
 
-void nib_cli_session_close(nib_cli_session *s) {
+void nib_cli_session_end_context(nib_cli_session *s) {
     nib_batch_free(s->batch);
     nib_context_free(s->ctx);
+    s->batch = NULL;
+    s->ctx = NULL;
+}
+
+void nib_cli_session_close(nib_cli_session *s) {
+    nib_cli_session_end_context(s);
     nib_model_close(s->model);
     nib_tokenizer_free(s->tok);
     nib_gguf_close(s->file);

@@ -34,6 +34,8 @@ nib_status nib_cli_session_model(nib_cli_session *s, nib_error *err);
 /* The options as a config, for the caller to change. */
 nib_context_config nib_cli_context_config(const nib_cli_options *opt);
 nib_status nib_cli_session_context(nib_cli_session *s, const nib_context_config *config, nib_error *err);
+/* Frees context and batch, so that another one can be made. */
+void nib_cli_session_end_context(nib_cli_session *s);
 void nib_cli_session_close(nib_cli_session *s);
 
 /* Runs n ids of sequence 0, no more than one batch holds, and keeps logits of the last n_rows. */

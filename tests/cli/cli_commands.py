@@ -241,7 +241,35 @@ class Files(Case):
         self.assertEqual([t["test"] for t in self.nib("bench", "-m", self.model, "-p", 0, "-n", 2, "-r", 1, "--json").json],
                          ["tg2"])
         r = self.nib("bench", "-m", self.model, "-p", 8, "-n", 8, "-r", 2)
-        self.assertRegex(r.out, r"(?m)^pp8 +[\d.]+ \+/- +[\d.]+ tokens/s")
-        self.assertRegex(r.out, r"(?m)^tg8 .* GB/s$")
+        for name in ("pp8", "tg8"):
+            self.assertRegex(r.out, rf"(?m)^ +\d+  {name} +[\d.]+ \+/- +[\d.]+ +[\d.]+ +[\d.]+  +[\d.]+ % of (read|MACs)")
         self.usage("bench", "-m", self.model, "-p", "8,x", says="joined by commas")
         self.usage("bench", "-m", self.model, "-p", 0, "-n", 0, says="nothing to measure")
+
+    def test_bench_lists(self):
+        r = self.nib("bench", "-m", self.model, "-t", "1,2", "-p", 8, "-n", "4,5", "-r", 1, "-d", "0,40", "--batch", "1,3",
+                     "--json").json
+        one = ["pp8", "tg4", "tg4 x3", "tg5", "tg5 x3"]
+        self.assertEqual([t["test"] for t in r], 2 * (one + [name + " @ d40" for name in one]))
+        self.assertEqual([t["threads"] for t in r], [1] * 10 + [2] * 10)
+        for t in r:
+            self.assertEqual((t["depth"], t["batch"]), (40 if "d40" in t["test"] else 0, 3 if "x3" in t["test"] else 1))
+            self.assertIn(t["bound"], ("read", "macs"))
+            self.assertGreater(t["share"], 0)
+        single, batch, deep = r[1], r[2], r[6]
+        self.assertLess(batch["bytes_per_token"], single["bytes_per_token"])  # weights are read once for all
+        self.assertEqual(batch["macs_per_token"], single["macs_per_token"])
+        layer_kv = self.nib("inspect", self.model, "--plan", "--json").json["plan"]["kv_bytes_per_position"]
+        self.assertEqual(deep["bytes_per_token"] - single["bytes_per_token"], 40 * layer_kv)
+        self.usage("bench", "-m", self.model, "--batch", 0, says="from 1 to 4096")
+        self.usage("bench", "-m", self.model, "-d", 1 << 24, "--batch", 4096, says="positions")
+
+    def test_bench_kernels(self):
+        best = self.nib("limits", "--json").json["limits"][0]["peaks"][0]["isa"]
+        r = self.nib("bench", "--kernels", "--type", "Q4_0", "--type", "F16", "--isa", best, "-r", 1, "--json").json
+        self.assertEqual([(t["type"], t["tokens"]) for t in r], [(k, n) for k in ("F16", "Q4_0") for n in (1, 8, 512)])
+        for t in r:
+            self.assertEqual(t["isa"], best)
+            self.assertTrue(all(t[key] > 0 for key in ("gb_s", "gmac_s", "share")))
+        self.usage("bench", "--kernels", "--type", "Q9", says="Q9")
+        self.usage("bench", "--kernels", "--isa", "nonsense", says="nonsense")
