@@ -1,5 +1,5 @@
 /* cli/cmd_inspect.c - nib inspect: a GGUF file in -> metadata, tensors, parameters, bytes by type out; with --plan the
- * steps that the model becomes and what they cost. Only --plan reads the weights. */
+ * steps that the model becomes and what they cost, with --machine how fast another machine could be. Weights are not read. */
 #include "base/status.h"
 #include "cost.h"
 #include "json.h"
@@ -207,6 +207,45 @@ static nib_status plan_json(const nib_model *model, json_t *out, nib_error *err)
     return NIB_OK;
 }
 
+/* What the limits of the machine of --machine allow: the bytes of a token by its bandwidth, products by its peak. */
+typedef struct at_best {
+    double decode_tok_s, prefill_tok_s;
+    bool is_read; /* what bounds decoding */
+} at_best;
+
+static nib_status judge_machine(const inspect_state *t, at_best *out, nib_error *err) {
+    nib_cli_limit limit;
+    NIB_TRY(nib_cli_machine_read(&limit, t->s.opt->machine, err));
+    double kv = nib_cli_kv_layer_bytes(t->s.model, "f16", "f16");
+    nib_cli_work one = nib_cli_plan_work(t->s.model, decode, kv), many = nib_cli_plan_work(t->s.model, prefill, kv);
+    out->decode_tok_s = 1 / nib_cli_bound(&one, &limit, NULL);
+    out->prefill_tok_s = (double)prefill.n_tok / nib_cli_bound(&many, &limit, NULL);
+    out->is_read = nib_cli_bound_is_read(&one, &limit, NULL);
+    return NIB_OK;
+}
+
+static nib_status print_machine(inspect_state *t, nib_error *err) {
+    at_best best;
+    NIB_TRY(judge_machine(t, &best, err));
+    nib_cli_out_printf(&t->out, "\nmachine     %s\n  decode at most         %14.2f tokens/s: %llu bytes a token, bound by %s\n"
+                       "  prefill at most        %14.2f tokens/s, for 512 tokens\n", t->s.opt->machine, best.decode_tok_s,
+                       (unsigned long long)nib_model_bytes_per_token(t->s.model), best.is_read ? "reading" : "arithmetic",
+                       best.prefill_tok_s);
+    return NIB_OK;
+}
+
+static nib_status machine_json(inspect_state *t, json_t *out, nib_error *err) {
+    at_best best;
+    NIB_TRY(judge_machine(t, &best, err));
+    json_t *o = json_object();
+    json_object_set_new(out, "machine", o);
+    nib_cli_json_set_real(o, "decode_tok_s", best.decode_tok_s);
+    nib_cli_json_set_real(o, "prefill_512_tok_s", best.prefill_tok_s);
+    nib_cli_json_set_str(o, "bound", best.is_read ? "read" : "macs");
+    nib_cli_json_set_int(o, "bytes_per_token", (int64_t)nib_model_bytes_per_token(t->s.model));
+    return NIB_OK;
+}
+
 static nib_status inspect(inspect_state *t, const nib_cli_options *opt, const nib_cli_term *term, nib_error *err) {
     const nib_str *operands = opt->operands.items;
     const char *path = opt->operands.n ? operands[0].ptr : opt->model;
@@ -214,16 +253,22 @@ static nib_status inspect(inspect_state *t, const nib_cli_options *opt, const ni
         return nib_fail(err, NIB_E_ARG, "expected one file: nib inspect FILE.gguf");
     NIB_TRY(nib_cli_session_file(&t->s, opt, term, path, err));
     NIB_TRY(sum_types(t, err));
-    if (opt->plan) NIB_TRY(nib_cli_session_model(&t->s, err));
+    t->s.plan_only = true;
+    if (opt->plan || opt->machine) NIB_TRY(nib_cli_session_model(&t->s, err));
     if (opt->json) {
         json_t *o = file_json(t);
         nib_status status = opt->plan ? plan_json(t->s.model, o, err) : NIB_OK;
-        nib_cli_json_write(&t->out, o);
+        if (opt->machine && status == NIB_OK) status = machine_json(t, o, err);
+        if (status == NIB_OK)
+            nib_cli_json_write(&t->out, o);
+        else
+            json_decref(o);
         return status;
     }
     print_metadata(t);
     print_tensors(t);
-    return opt->plan ? print_plan(t, err) : NIB_OK;
+    if (opt->plan) NIB_TRY(print_plan(t, err));
+    return opt->machine ? print_machine(t, err) : NIB_OK;
 }
 
 int nib_cli_cmd_inspect(const nib_cli_options *opt, const nib_cli_term *term) {

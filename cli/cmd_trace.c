@@ -20,6 +20,8 @@ typedef struct trace_state {
     nib_sampler *sampler;
     nib_detok *detok;
     nib_cli_trace_token token;
+    nib_cli_limits limits; /* none when this machine was never measured */
+    nib_cli_limit limit;
     bool failed; /* memory was out in a callback */
 } trace_state;
 
@@ -94,6 +96,10 @@ static nib_status prepare(trace_state *t, const nib_cli_options *opt, const nib_
     if (t->ids.n > nib_context_n_ctx(t->s.ctx))
         return nib_fail(err, NIB_E_LIMIT, "the prompt has %zu tokens and the context holds %u: shorten it, or raise -c",
                         t->ids.n, nib_context_n_ctx(t->s.ctx));
+    NIB_TRY(nib_cli_limits_get(&t->limits, nib_context_n_threads(t->s.ctx), NIB_CLI_LIMITS_KNOWN, term, err));
+    t->limit = nib_cli_limits_at(&t->limits, nib_context_n_threads(t->s.ctx));
+    t->token.limit = &t->limit;
+    t->token.kv_bytes = nib_cli_kv_layer_bytes(t->s.model, opt->k_type, opt->v_type);
     for (size_t i = 0; i < t->ids.n; i++) NIB_TRY(nib_sampler_accept(t->sampler, t->ids.ids[i], err));
     uint32_t n_vocab = nib_model_n_vocab(t->s.model);
     t->token.n_top = opt->n_logprobs < n_vocab ? opt->n_logprobs : n_vocab;
@@ -130,6 +136,7 @@ int nib_cli_cmd_trace(const nib_cli_options *opt, const nib_cli_term *term) {
     nib_error err;
     nib_cli_out_open(&t.out);
     int status = trace(&t, opt, term, &err) == NIB_OK ? NIB_CLI_DONE : nib_cli_fail(term, &err);
+    nib_cli_limits_free(&t.limits);
     nib_free(t.token.top);
     nib_cli_list_free(&t.token.step_ms);
     nib_cli_list_free(&t.token.samplers);

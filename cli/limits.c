@@ -160,8 +160,13 @@ nib_status nib_cli_limits_get(nib_cli_limits *out, int n_threads, nib_cli_limits
     nib_sys_cpu_model(out->cpu, sizeof out->cpu);
     nib_sys_cpus_allowed(out->allowed, sizeof out->allowed);
     if (n_threads <= 0) n_threads = nib_cpu_count(NULL);
-    if (how != NIB_CLI_LIMITS_REFRESH && load(out, n_threads)) return NIB_OK;
+    nib_cli_limits known = *out;
+    if (load(&known, how == NIB_CLI_LIMITS_REFRESH ? 1 : n_threads) && how != NIB_CLI_LIMITS_REFRESH) {
+        *out = known;
+        return NIB_OK;
+    }
     if (how == NIB_CLI_LIMITS_KNOWN) return NIB_OK;
+    out->kernels = known.kernels; /* shares of the limits, whatever these are now */
     if (how == NIB_CLI_LIMITS_NEEDED) nib_cli_note(term, "measuring this machine once, about 3 s (nib limits shows it)");
     NIB_TRY(measure(out, n_threads, err));
     if (!nib_cli_limits_save(out)) nib_cli_note(term, "what was measured could not be kept in the cache");
@@ -204,6 +209,12 @@ double nib_cli_limit_read(const nib_cli_limit *limit, double set_bytes) {
             return between(limit->read_bytes[i - 1], limit->read_bytes[i],
                            log2(mib / nib_cli_set_mib[i - 1]) / log2((double)nib_cli_set_mib[i] / nib_cli_set_mib[i - 1]));
     return limit->read_bytes[NIB_CLI_N_SETS - 1];
+}
+
+nib_cli_limit nib_cli_limit_of_set(const nib_cli_limit *limit, double set_bytes) {
+    nib_cli_limit out = *limit;
+    for (size_t i = 0; i < NIB_CLI_N_SETS; i++) out.read_bytes[i] = nib_cli_limit_read(limit, set_bytes);
+    return out;
 }
 
 double nib_cli_limit_macs(const nib_cli_limit *limit, const char *isa, bool is_float) {

@@ -52,6 +52,8 @@ bool nib_cli_limits_save(const nib_cli_limits *limits);
 nib_cli_limit nib_cli_limits_at(const nib_cli_limits *limits, int n_threads);
 /* How fast a set of so many bytes is read again and again; 0: not known. */
 double nib_cli_limit_read(const nib_cli_limit *limit, double set_bytes);
+/* The same limit for parts of a set: each is read as fast as the whole. */
+nib_cli_limit nib_cli_limit_of_set(const nib_cli_limit *limit, double set_bytes);
 /* The peak of a level for bytes or for floats; 0: not known. NULL isa: of the best level. */
 double nib_cli_limit_macs(const nib_cli_limit *limit, const char *isa, bool is_float);
 /* Weights that are floats meet activations that are floats; all others meet bytes (docs/ARCHITECTURE.md, numerics). */
@@ -64,5 +66,8 @@ int nib_cli_limits_best_threads(const nib_cli_limits *limits);
 json_t *nib_cli_limits_json(const nib_cli_limits *limits);
 /* False when it is not of this form. */
 bool nib_cli_limits_parse(nib_cli_limits *out, const json_t *value);
+/* A machine that one need not own: what nib limits --json printed there (its most threads and best level count), or just
+ * {"read_gb_s": 80, "int8_gmac_s": 2000, "f32_gmac_s": 500}. */
+nib_status nib_cli_machine_read(nib_cli_limit *out, const char *path, nib_error *err);
 
 #endif

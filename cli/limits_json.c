@@ -1,6 +1,8 @@
 /* cli/limits_json.c - limits as JSON and back: nib limits --json, the cache file, and --machine FILE. */
 #include "limits.h"
 
+#include "base/status.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -111,4 +113,25 @@ bool nib_cli_limits_parse(nib_cli_limits *out, const json_t *value) {
     json_t *kernels = json_object_get(value, "kernels");
     if (json_is_object(kernels)) out->kernels = json_incref(kernels);
     return true;
+}
+
+nib_status nib_cli_machine_read(nib_cli_limit *out, const char *path, nib_error *err) {
+    json_error_t why;
+    nib_cli_limits limits;
+    json_t *value = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
+    *out = (nib_cli_limit){.n_threads = 1, .n_peaks = 1};
+    if (!value) return nib_fail(err, NIB_E_FORMAT, "%s: %s (line %d)", path, why.text, why.line);
+    bool ok = json_object_get(value, "limits") != NULL;
+    if (ok) {
+        ok = nib_cli_limits_parse(&limits, value);
+        if (ok) *out = limits.rows[limits.n_rows - 1];
+        nib_cli_limits_free(&limits);
+    } else {
+        ok = parse_read(out, value) && get_rate(value, "int8_gmac_s", &out->peaks[0].int8_macs) &&
+             get_rate(value, "f32_gmac_s", &out->peaks[0].f32_macs);
+    }
+    json_decref(value);
+    if (ok) return NIB_OK;
+    return nib_fail(err, NIB_E_FORMAT, "%s: expected what nib limits --json prints, or the numbers read_gb_s, int8_gmac_s and "
+                    "f32_gmac_s", path);
 }

@@ -56,7 +56,7 @@ typedef struct nib_cli_options {
     nib_cli_list stops; /* nib_str */
     uint32_t n_ctx, n_batch, n_ubatch;
     nib_cli_list bench_prompt, bench_gen, bench_depth, bench_batch, bench_threads; /* uint32_t */
-    uint32_t repetitions;
+    uint32_t repetitions, plan_prompt, plan_gen, plan_concurrency;
 
     /* sampling; biases, breakers and chain stand below, not in the struct */
     nib_sampler_params sampling;
@@ -68,7 +68,7 @@ typedef struct nib_cli_options {
     /* loading and computing */
     int32_t n_threads, n_threads_batch;
     int32_t load_mode; /* NIB_CLI_LOAD_AUTO … */
-    const char *isa, *k_type, *v_type;
+    const char *isa, *k_type, *v_type, *machine;
     bool mmap, mlock, check_tensors, refresh, kernels;
     nib_cli_list types; /* nib_str */
     float rope_freq_base, rope_freq_scale;

@@ -69,6 +69,7 @@ nib_status nib_cli_session_model(nib_cli_session *s, nib_error *err) {
     config.check_tensors = opt->check_tensors;
     config.rope_freq_base = opt->rope_freq_base;
     config.rope_freq_scale = opt->rope_freq_scale;
+    config.plan_only = s->plan_only;
     config.progress = load_progress;
     config.user = &bar;
     nib_cli_signals_catch();

@@ -14,6 +14,7 @@ typedef struct nib_cli_session {
     nib_model *model;
     nib_context *ctx;
     nib_batch *batch;     /* as large as one nib_decode may be */
+    bool plan_only;       /* set it before the model is opened: its weights are not read */
     double load_ms;       /* spent on file, tokenizer and weights */
     uint64_t logits_hash; /* over all rows so far, in order */
 } nib_cli_session;

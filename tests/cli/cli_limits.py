@@ -35,7 +35,7 @@ class Limits(Case):
         self.assertEqual((again.json, again.err), (r.json, ""))
         self.assertEqual(len(self.limits("--json", "-t", 1).json["limits"]), 2)  # what is known is enough
         text = self.limits("-t", 2).out
-        self.assertRegex(text, r"(?m)^ +2 +[\d.]+  \w+ +[\d.]+ +[\d.]+$")
+        self.assertRegex(text, r"(?m)^ +2( +[\d.]+){4}  \w+ +[\d.]+ +[\d.]+$")
         self.assertIn("--refresh", text)
         self.assertNotEqual(self.limits("--json", "-t", 1, "--refresh").json, r.json)
 
