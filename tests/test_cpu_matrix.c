@@ -161,6 +161,8 @@ static void test_levels_agree(void **unused) {
                 product_free(&p);
             }
     }
+    for (const char *const *name = nib_isa_names(); *name; name++)
+        if (!nib_isa_usable(*name)) print_message("%s: not on this machine\n", *name);
     print_message("%zu cases, %zu products equal on all levels\n", n_cases, n);
 }
 

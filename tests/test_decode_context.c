@@ -67,17 +67,22 @@ static nib_token token(const fixture *f, uint32_t seq, uint32_t i) {
     return (nib_token)((i * 7919u + seq * 104729u + i * i) % f->n_vocab);
 }
 
-/* Feeds tokens from … to-1 of sequence `as` into sequence seq, `chunk` a call; hashes of all rows go to hash[i]. */
-static void feed(const fixture *f, nib_context *ctx, uint32_t seq, uint32_t as, uint32_t from, uint32_t to,
-                 uint32_t chunk, uint64_t *hash) {
+/* Feeds tokens from … to-1 of sequence `as` into sequence seq, `chunk` a call, with a token of each of n_others other
+ * sequences before and after them; hashes of all rows of seq go to hash[i]. */
+static void feed_among(const fixture *f, nib_context *ctx, uint32_t n_others, uint32_t seq, uint32_t as, uint32_t from,
+                       uint32_t to, uint32_t chunk, uint64_t *hash) {
     nib_error err;
     nib_batch *batch;
-    assert_int_equal(nib_batch_new(&batch, chunk, &err), NIB_OK);
+    assert_int_equal(nib_batch_new(&batch, chunk + n_others, &err), NIB_OK);
     for (uint32_t i = from; i < to;) {
         uint32_t n = to - i < chunk ? to - i : chunk;
         nib_batch_clear(batch);
+        for (uint32_t s = 1; s <= n_others; s += 2)
+            assert_int_equal(nib_batch_add(batch, token(f, as + s, i), NIB_POS_NEXT, seq + s, false, &err), NIB_OK);
         for (uint32_t j = 0; j < n; j++)
             assert_int_equal(nib_batch_add(batch, token(f, as, i + j), NIB_POS_NEXT, seq, true, &err), NIB_OK);
+        for (uint32_t s = 2; s <= n_others; s += 2)
+            assert_int_equal(nib_batch_add(batch, token(f, as + s, i), NIB_POS_NEXT, seq + s, false, &err), NIB_OK);
         nib_status status = nib_decode(ctx, batch, &err);
         if (status != NIB_OK) print_error("%s\n", err.message);
         assert_int_equal(status, NIB_OK);
@@ -86,6 +91,11 @@ static void feed(const fixture *f, nib_context *ctx, uint32_t seq, uint32_t as, 
         i += n;
     }
     nib_batch_free(batch);
+}
+
+static void feed(const fixture *f, nib_context *ctx, uint32_t seq, uint32_t as, uint32_t from, uint32_t to,
+                 uint32_t chunk, uint64_t *hash) {
+    feed_among(f, ctx, 0, seq, as, from, to, chunk, hash);
 }
 
 static void assert_same(const uint64_t *a, const uint64_t *b, uint32_t n, const char *what) {
@@ -129,15 +139,19 @@ static void compare_all(const tiny_model *m, const char *kv) {
         static const struct {
             uint32_t chunk, n_ubatch;
             int threads;
-        } ways[] = {{1, 512, 2}, {7, 512, 1}, {33, 512, 3}, {N_TOK, 25, 2}}; /* the last is cut again inside */
-        for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
+            uint32_t others; /* sequences in the same batch */
+        } ways[] = {{1, 512, 2, 0}, {7, 512, 1, 0}, {33, 512, 3, 0}, {N_TOK, 25, 2, 0}, /* that is cut again inside */
+                    {1, 512, 1, 1}, {1, 512, 2, 7}, {30, 512, 2, 3}};
+        for (size_t k = 0; k < sizeof ways / sizeof *ways; k += IS_SANITIZED ? 2 : 1) {
             char what[100];
             c.n_threads = ways[k].threads;
             c.n_ubatch = ways[k].n_ubatch;
+            c.n_seq = ways[k].others + 1;
+            c.n_ctx = c.n_seq * 96;
             ctx = context(&f, c);
-            feed(&f, ctx, 0, 0, 0, N_TOK, ways[k].chunk, got);
-            snprintf(what, sizeof what, "%s %s %s kv %s chunk %u threads %d", m->arch, m->type, *isa, kv ? kv : "f16",
-                     ways[k].chunk, ways[k].threads);
+            feed_among(&f, ctx, ways[k].others, 0, 0, 0, N_TOK, ways[k].chunk, got);
+            snprintf(what, sizeof what, "%s %s %s kv %s chunk %u threads %d others %u", m->arch, m->type, *isa,
+                     kv ? kv : "f16", ways[k].chunk, ways[k].threads, ways[k].others);
             assert_same(want, got, N_TOK, what);
             n_compared++;
             nib_context_free(ctx);
@@ -161,6 +175,8 @@ static void test_same_bits(void **state) {
         m.n_layer = 2;
         compare_all(&m, NULL);
     }
+    for (const char *const *isa = nib_isa_names(); *isa; isa++)
+        if (!nib_isa_usable(*isa)) print_message("%s: not on this machine\n", *isa);
     print_message("%u runs of %d rows compared\n", n_compared, N_TOK);
 }
 
