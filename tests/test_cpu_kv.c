@@ -37,7 +37,7 @@ static double bound(const char *type, double x, double top) {
 static void check(const char *type, const float *x, const float *got, size_t stride, size_t dim) {
     for (size_t b = 0; b < dim; b += 32) {
         double top = 0;
-        for (size_t d = b; d < b + 32; d++) top = fmax(top, fabs((double)x[d]));
+        for (size_t d = b; d < b + 32; d++) top = fabs((double)x[d]) > top ? fabs((double)x[d]) : top;
         for (size_t d = b; d < b + 32; d++)
             if (!(fabs((double)x[d] - (double)got[d * stride]) <= bound(type, (double)x[d], top)))
                 fail_msg("%s, dimension %zu of %zu: %g became %g", type, d, dim, (double)x[d], (double)got[d * stride]);

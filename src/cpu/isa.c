@@ -1,6 +1,7 @@
 /* cpu/isa.c - the levels of this build, best first, and whether the machine can run them.
  *
- * A level counts only when the processor has its instructions and the operating system saves the registers (XCR0). */
+ * A level counts only when the processor has its instructions and the operating system saves the registers (XCR0 of
+ * x86, the hardware capabilities that Linux reports on ARM). */
 #include "cpu/isa.h"
 
 #include "base/status.h"
@@ -60,6 +61,19 @@ static bool usable_amx(void) {
 }
 #endif
 
+#if defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+
+static bool usable_neon(void) {
+    return getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
+}
+
+static bool usable_neon_i8mm(void) {
+    return usable_neon() && getauxval(AT_HWCAP2) & HWCAP2_I8MM;
+}
+#endif
+
 static bool usable_always(void) {
     return true;
 }
@@ -74,7 +88,14 @@ static bool usable_always(void) {
 #else
 #define LEVELS_X86(X)
 #endif
-#define LEVELS(X) LEVELS_X86(X) X(scalar, usable_always, nib_cpu_ops_scalar, nib_cpu_mm_scalar)
+#if defined(__aarch64__) && defined(__linux__)
+#define LEVELS_ARM(X)                                                                                                  \
+    X(neon_i8mm, usable_neon_i8mm, nib_cpu_ops_neon, nib_cpu_mm_neon_i8mm)                                             \
+    X(neon, usable_neon, nib_cpu_ops_neon, nib_cpu_mm_neon)
+#else
+#define LEVELS_ARM(X)
+#endif
+#define LEVELS(X) LEVELS_X86(X) LEVELS_ARM(X) X(scalar, usable_always, nib_cpu_ops_scalar, nib_cpu_mm_scalar)
 
 #define LEVEL(name, usable, ops, mm) {#name, usable, &ops, &mm},
 #define NAME(name, usable, ops, mm) #name,

@@ -63,5 +63,7 @@ extern const nib_cpu_ops nib_cpu_ops_scalar;
 extern const nib_cpu_ops nib_cpu_ops_avx2;
 extern const nib_cpu_ops nib_cpu_ops_avx512;
 extern const nib_cpu_page_ops nib_cpu_pages_avx2[NIB_CPU_KV_COUNT], nib_cpu_pages_avx512[NIB_CPU_KV_COUNT];
+extern const nib_cpu_ops nib_cpu_ops_neon;
+extern const nib_cpu_page_ops nib_cpu_pages_neon[NIB_CPU_KV_COUNT];
 
 #endif

@@ -50,12 +50,13 @@ typedef struct nib_cpu_mm {
 } nib_cpu_mm;
 
 extern const nib_cpu_mm nib_cpu_mm_scalar, nib_cpu_mm_avx2, nib_cpu_mm_avxvnni, nib_cpu_mm_avx512,
-    nib_cpu_mm_amx;
+    nib_cpu_mm_amx, nib_cpu_mm_neon, nib_cpu_mm_neon_i8mm;
 
 /* What tables of levels are made of, and may take over from a lower one. */
-extern const nib_cpu_mm_quantize nib_cpu_mm_quantize_scalar, nib_cpu_mm_quantize_avx2;
+extern const nib_cpu_mm_quantize nib_cpu_mm_quantize_scalar, nib_cpu_mm_quantize_avx2, nib_cpu_mm_quantize_neon;
 #define X(name, gguf, block, bytes)                                                                                    \
-    extern const nib_cpu_mm_kernel nib_cpu_mm_avx2_##name, nib_cpu_mm_avxvnni_##name, nib_cpu_mm_avx512_##name;
+    extern const nib_cpu_mm_kernel nib_cpu_mm_avx2_##name, nib_cpu_mm_avxvnni_##name, nib_cpu_mm_avx512_##name;        \
+    extern const nib_cpu_mm_kernel nib_cpu_mm_neon_##name, nib_cpu_mm_neon_i8mm_##name;
 #include "quant/types.def"
 #undef X
 

@@ -14,7 +14,7 @@ typedef struct nib_cpu_peak {
 } nib_cpu_peak;
 
 extern const nib_cpu_peak nib_cpu_peak_scalar, nib_cpu_peak_avx2, nib_cpu_peak_avxvnni, nib_cpu_peak_avx512,
-    nib_cpu_peak_amx;
+    nib_cpu_peak_amx, nib_cpu_peak_neon, nib_cpu_peak_neon_i8mm;
 
 /* Twelve chains cover the latency on two ports: NIB_PEAK_CHAINS(op) is op("0") … op("11"), a line of assembly each. */
 #define NIB_PEAK_CHAINS(op) \
