@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "support/files.h"
+#include "support/slow.h"
 #include "support/tiny.h"
 
 #include <setjmp.h>
@@ -14,16 +15,7 @@
 
 #include <cmocka.h>
 
-/* Sanitizers look for broken memory, which shows in less than all combinations; they take ten times as long. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define IS_SANITIZED 1
-#elif defined(__has_feature)
-#define IS_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#else
-#define IS_SANITIZED 0
-#endif
-
-#define N_TOK (IS_SANITIZED ? 40 : 90) /* nearly three pages */
+#define N_TOK (IS_SLOW ? 40 : 90) /* nearly three pages */
 
 typedef struct fixture {
     nib_gguf *file;
@@ -169,7 +161,7 @@ static void test_same_bits(void **state) {
         }
     static const char *const types[] = {"F16",  "Q4_1", "Q4_K", "Q6_K", "F32",    "BF16",   "Q5_0",
                                         "Q5_1", "Q2_K", "Q3_K", "Q5_K", "IQ4_NL", "IQ4_XS", "MXFP4"};
-    for (size_t t = 0; t < (IS_SANITIZED ? 4 : sizeof types / sizeof *types); t++) {
+    for (size_t t = 0; t < (IS_SLOW ? 4 : sizeof types / sizeof *types); t++) {
         tiny_model m = model_of("llama", types[t]);
         m.n_embd = m.n_ff = 256;
         m.n_layer = 2;
@@ -183,7 +175,7 @@ static void test_same_bits(void **state) {
 /* Beyond one segment of 512 positions: split over threads in decode, whole in prefill; window and none. */
 static void test_long_context(void **state) {
     (void)state;
-    enum { N = IS_SANITIZED ? 600 : 1200 };
+    enum { N = IS_SLOW ? 600 : 1200 };
     static uint64_t want[N], got[N];
     for (size_t a = 0; a < 4; a += 3) {
         fixture f;
