@@ -129,17 +129,18 @@ INL void prefetch(const void *p, int n) {
 
 /* A kernel is tiles for 2, 4, 8, 12 and 16 tokens of a panel, and one for a single token. tile and decode are those of
  * the unit that uses the macro; the layout is the list of its fields. */
-#define TILE_512(TYPE, NC, ...)                                                                                        \
-    __attribute__((noinline)) static void TYPE##_##NC(const void *w, const nib_cpu_act *act, uint32_t t0,              \
-                                                      float *out) {                                                    \
-        tile((layout){__VA_ARGS__}, NC, w, act, t0, out);                                                              \
+#define TILE_512(TYPE, NAME, NC, IS_FAR, ...)                                                                          \
+    __attribute__((noinline)) static void TYPE##_##NAME(const void *w, const nib_cpu_act *act, uint32_t t0,            \
+                                                        float *out) {                                                  \
+        tile((layout){__VA_ARGS__}, NC, IS_FAR, w, act, t0, out);                                                      \
     }
 #define KERNEL_512(TYPE, ...)                                                                                          \
-    TILE_512(TYPE, 2, __VA_ARGS__)                                                                                     \
-    TILE_512(TYPE, 4, __VA_ARGS__)                                                                                     \
-    TILE_512(TYPE, 8, __VA_ARGS__)                                                                                     \
-    TILE_512(TYPE, 12, __VA_ARGS__)                                                                                    \
-    TILE_512(TYPE, 16, __VA_ARGS__)                                                                                    \
+    TILE_512(TYPE, 2, 2, true, __VA_ARGS__)                                                                            \
+    TILE_512(TYPE, 4, 4, true, __VA_ARGS__)                                                                            \
+    TILE_512(TYPE, 8, 8, true, __VA_ARGS__)                                                                            \
+    TILE_512(TYPE, 12, 12, true, __VA_ARGS__)                                                                          \
+    TILE_512(TYPE, 16, 16, false, __VA_ARGS__)                                                                         \
+    TILE_512(TYPE, 16_far, 16, true, __VA_ARGS__)                                                                      \
     static void TYPE(const void *w, const nib_cpu_act *act, uint32_t t0, uint32_t n, float *out) {                     \
         if (act->np == 1)                                                                                              \
             decode((layout){__VA_ARGS__}, w, act, out);                                                                \
@@ -151,8 +152,10 @@ INL void prefetch(const void *p, int n) {
             TYPE##_8(w, act, t0, out);                                                                                 \
         else if (n <= 12)                                                                                              \
             TYPE##_12(w, act, t0, out);                                                                                \
-        else                                                                                                           \
+        else if (act->n_tok > NIB_ACT_PANEL)                                                                           \
             TYPE##_16(w, act, t0, out);                                                                                \
+        else                                                                                                           \
+            TYPE##_16_far(w, act, t0, out);                                                                            \
     }                                                                                                                  \
     const nib_cpu_mm_kernel nib_cpu_mm_avx512_##TYPE = {16, TYPE};
 

@@ -117,8 +117,8 @@ INL void finish(layout l, int nc, int np, const uint8_t *w, const small *s, cons
     }
 }
 
-/* nc tokens of a panel. A whole panel is mostly one of many, with the weights in the L2 cache already. */
-INL void tile(layout l, int nc, const uint8_t *w, const nib_cpu_act *act, uint32_t t0, float *out) {
+/* nc tokens of a panel. is_far: the weights come from memory; with more panels they are in the L2 cache already. */
+INL void tile(layout l, int nc, bool is_far, const uint8_t *w, const nib_cpu_act *act, uint32_t t0, float *out) {
     cursor p = cursor_at(l, act, t0);
     const size_t block = block_bytes(l.kind);
     UNROLL for (int c = 0; c < nc; c++) _mm512_store_ps(out + 16 * c, _mm512_setzero_ps());
@@ -127,9 +127,9 @@ INL void tile(layout l, int nc, const uint8_t *w, const nib_cpu_act *act, uint32
         __m512i isum[16];
         unpack_small(l, w, &s);
         UNROLL for (int c = 0; c < nc; c++) isum[c] = _mm512_setzero_si512();
-        if (nc < 16) prefetch(w + l.unit, (int)(l.at / 64));
+        if (is_far) prefetch(w + l.unit, (int)(l.at / 64));
         for (int j = 0; j < 8; j++) {
-            if (nc < 16) prefetch(w + l.unit + l.at + (size_t)j * block, (int)(block / 64));
+            if (is_far) prefetch(w + l.unit + l.at + (size_t)j * block, (int)(block / 64));
             tile_block(l, nc, NIB_ACT_PANEL, w, &s, j, &p, isum);
         }
         finish(l, nc, NIB_ACT_PANEL, w, &s, &p, isum, out);

@@ -41,14 +41,14 @@ INL __m512 accumulate(layout l, __m512 acc, __m512i sum, __m512 d, __m512 m, con
     return _mm512_fmadd_ps(_mm512_fmadd_ps(_mm512_set1_ps(p->sum[c]), m, _mm512_mul_ps(i, d)), da, acc);
 }
 
-/* nc tokens of a panel. A whole panel is mostly one of many, with the weights in the L2 cache already. */
-INL void tile(layout l, int nc, const uint8_t *w, const nib_cpu_act *act, uint32_t t0, float *out) {
+/* nc tokens of a panel. is_far: the weights come from memory; with more panels they are in the L2 cache already. */
+INL void tile(layout l, int nc, bool is_far, const uint8_t *w, const nib_cpu_act *act, uint32_t t0, float *out) {
     const int step = nc < 4 ? nc : 4;
     cursor p = cursor_at(l, act, t0);
     __m512 acc[16];
     UNROLL for (int c = 0; c < nc; c++) acc[c] = _mm512_setzero_ps();
     for (size_t n = act->q32.n_pad / 64; n > 0; n--, w += l.unit) {
-        if (nc < 16) prefetch(w + 2048, (int)(l.unit / 64));
+        if (is_far) prefetch(w + 2048, (int)(l.unit / 64));
         for (int b = 0; b < 2; b++) {
             __m512i v[8];
             unpack(l.kind, w + l.at + (size_t)b * block_bytes(l.kind), v);
