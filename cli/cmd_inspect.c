@@ -163,11 +163,12 @@ static nib_status print_plan(inspect_state *t, nib_error *err) {
                        "bytes", "MACs a row");
     for (size_t i = 0; i < nib_model_n_steps(model); i++) {
         nib_step_info step;
-        char shape[64];
+        char op[24], shape[64];
         if (nib_model_step(model, i, &step) != NIB_OK) continue;
         snprintf(shape, sizeof shape, "%s x %llu -> %llu", step.rows, (unsigned long long)step.n_in,
                  (unsigned long long)step.n_out);
-        nib_cli_out_printf(&t->out, "  %4zu  %-10s %-20s %-6s %-22s %12llu %14llu%s\n", i, step.op, step.name,
+        snprintf(op, sizeof op, "%s%s%s", step.op, step.fused[0] ? "+" : "", step.fused);
+        nib_cli_out_printf(&t->out, "  %4zu  %-10s %-20s %-6s %-22s %12llu %14llu%s\n", i, op, step.name,
                            step.type, shape, (unsigned long long)step.bytes, (unsigned long long)step.macs,
                            strcmp(step.op, "attention") ? "" : " a position");
     }
@@ -189,6 +190,7 @@ static nib_status plan_json(const nib_model *model, json_t *out, nib_error *err)
         if (nib_model_step(model, i, &step) != NIB_OK) continue;
         json_t *item = json_object();
         nib_cli_json_set_str(item, "op", step.op);
+        nib_cli_json_set_str(item, "fused", step.fused);
         nib_cli_json_set_str(item, "name", step.name);
         nib_cli_json_set_str(item, "type", step.type);
         nib_cli_json_set_str(item, "rows", step.rows);

@@ -290,6 +290,8 @@ NIB_API uint64_t nib_model_kv_bytes_per_token(const nib_model *model, const char
 /* The plan: the model as a flat list of steps. Rows are symbolic: TOK = tokens of the batch, OUT = rows with logits. */
 typedef struct nib_step_info {
     const char *op;       /* "embed", "norm", "matmul", … */
+    const char *fused;    /* what the step does besides, without a pass over memory of its own: "quant" (norm, glu), "add"
+                             (norm, matmul); "" */
     const char *name;     /* "blk.3.attn_q" or "" */
     const char *type;     /* of the weight, "" when none */
     const char *rows;     /* "TOK" or "OUT" */

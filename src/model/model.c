@@ -176,6 +176,7 @@ nib_status nib_model_step(const nib_model *model, size_t i, nib_step_info *out) 
     const nib_plan_step *s = &model->plan.steps[i];
     *out = (nib_step_info){
         .op = nib_plan_op_text(s->op),
+        .fused = s->adds ? "add" : s->act >= 0 && (s->op == NIB_OP_NORM || s->op == NIB_OP_GLU) ? "quant" : "",
         .name = s->name,
         .type = weight_type(&model->plan, s),
         .rows = s->rows == NIB_ROWS_TOK ? "TOK" : "OUT",
