@@ -9,10 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { READ_BYTES = 1 << 16 };
+enum { READ_BYTES = 1 << 16, MAX_BYTES = 1 << 30 /* a device without end would take all memory */ };
 
 static nib_status read_all(int fd, const char *name, nib_buf *text, nib_error *err) {
     for (;;) {
+        if (text->len > MAX_BYTES) return nib_fail(err, NIB_E_LIMIT, "%s goes on beyond 1 GiB: give a shorter text", name);
         if (!nib_buf_reserve(text, READ_BYTES)) return nib_fail_nomem(err, text->len + READ_BYTES, name);
         ssize_t n = read(fd, text->ptr + text->len, READ_BYTES);
         if (n == 0) return NIB_OK;
