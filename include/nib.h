@@ -385,6 +385,9 @@ NIB_API nib_status nib_seq_fork(nib_context *ctx, uint32_t src, uint32_t dst, ni
 NIB_API nib_status nib_seq_truncate(nib_context *ctx, uint32_t seq, uint32_t n, nib_error *err);
 NIB_API void nib_seq_free(nib_context *ctx, uint32_t seq);
 
+/* Lets the next calls of nib_decode use n_threads threads, 1 to the context's; out of range: all. The bits stay the same. */
+NIB_API void nib_context_limit_threads(nib_context *ctx, int n_threads);
+
 /* With config.profile: milliseconds that step i took in the last nib_decode, summed over its parts; else 0. */
 NIB_API double nib_context_step_ms(const nib_context *ctx, size_t i);
 

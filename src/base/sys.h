@@ -17,6 +17,8 @@ bool nib_sys_permit_tiles(void);
  * not say. Cut to fit. */
 void nib_sys_cpu_model(char *out, size_t size);
 void nib_sys_cpus_allowed(char *out, size_t size);
+/* Seconds that the calling thread has waited for a CPU while it could have run, since it began; 0 when nobody counts. */
+double nib_sys_cpu_waited(void);
 /* Seconds of the monotonic clock. */
 double nib_sys_now(void);
 /* CPUs in the affinity mask of the calling thread, at least 1. */

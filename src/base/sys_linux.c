@@ -41,6 +41,14 @@ double nib_sys_now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+/* Nanoseconds on a CPU, waiting for one, and the number of turns. */
+double nib_sys_cpu_waited(void) {
+    char text[128], *end;
+    if (!read_file("/proc/thread-self/schedstat", text, sizeof text)) return 0;
+    strtoull(text, &end, 10);
+    return (double)strtoull(end, NULL, 10) * 1e-9;
+}
+
 int nib_sys_affinity_count(void) {
     cpu_set_t set;
     CPU_ZERO(&set);

@@ -1,8 +1,11 @@
-/* base/team.c - worker threads and a spin-then-sleep barrier (a counter and a generation number). */
+/* base/team.c - worker threads and a spin-then-sleep barrier (a counter and a generation number); and the look, every
+ * fifty milliseconds of work, at how long each thread had to wait for a CPU (base/crowd decides what follows). */
 #include "base/team.h"
 
+#include "base/crowd.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/sys.h"
 
 #include <limits.h>
 #include <pthread.h>
@@ -18,7 +21,10 @@ typedef struct worker {
     nib_team *team;
     pthread_t thread;
     int index;
+    double waited; /* for a CPU, in all, when the last look was taken */
 } worker;
+
+#define LOOK_SECONDS 0.05
 
 /* A word that threads wait for; who waited too long sleeps. */
 typedef struct gate {
@@ -42,6 +48,13 @@ struct nib_team {
     nib_team_fn fn;
     void *arg;
     worker *workers;        /* n_threads - 1 */
+    bool adapts, looks;     /* looks: the threads of this run note how long they waited */
+    bool is_compared;       /* the threads of the next look have taken one before */
+    nib_crowd crowd;
+    double busy;            /* seconds of runs since the last look */
+    pthread_t caller;       /* of the last run, and its waiting */
+    double caller_waited;
+    atomic_int late;        /* threads, counted while a look is taken */
 };
 
 static void pause_cpu(void) {
@@ -97,6 +110,13 @@ void nib_team_barrier(nib_team *team) {
     change(team, &team->barrier, generation + 1);
 }
 
+/* Notes how long the calling thread has waited; counts it when that was too long. */
+static void look(nib_team *team, double *waited) {
+    double now = nib_sys_cpu_waited();
+    if (team->is_compared && now - *waited > NIB_CROWD_LATE * team->busy) atomic_fetch_add(&team->late, 1);
+    *waited = now;
+}
+
 static void *work(void *arg) {
     worker *w = arg;
     nib_team *team = w->team;
@@ -108,6 +128,7 @@ static void *work(void *arg) {
         takes_part = (unsigned)w->index < n;
         if (!takes_part) continue;
         team->fn(team->arg, w->index, (int)n);
+        if (team->looks) look(team, &w->waited);
         nib_team_barrier(team);
     }
 }
@@ -168,15 +189,37 @@ void nib_team_limit(nib_team *team, int n_threads) {
     team->n_limit = n_threads;
 }
 
+void nib_team_adapt(nib_team *team) {
+    team->adapts = true;
+    nib_crowd_init(&team->crowd, team->n_threads);
+}
+
 int nib_team_active(const nib_team *team) {
-    return team->n_limit;
+    return team->adapts && team->crowd.n < team->n_limit ? team->crowd.n : team->n_limit;
+}
+
+/* After a run that took a look: another number of threads, or another caller, begins with a look that only notes. */
+static void judge(nib_team *team, double now) {
+    if (team->is_compared) nib_crowd_judge(&team->crowd, now, atomic_load(&team->late));
+    team->is_compared = nib_team_active(team) == team->n_active;
+    team->busy = 0;
 }
 
 void nib_team_run(nib_team *team, nib_team_fn fn, void *arg) {
     int n = team->n_active = nib_team_active(team);
+    double start = team->adapts ? nib_sys_now() : 0;
     team->fn = fn;
     team->arg = arg;
+    team->looks = team->adapts && (team->busy >= LOOK_SECONDS || !team->is_compared);
+    if (team->looks && team->is_compared && !pthread_equal(team->caller, pthread_self())) team->is_compared = false;
+    team->caller = pthread_self();
+    atomic_store(&team->late, 0);
     if (n > 1) begin(team, (unsigned)n);
     fn(arg, 0, n);
+    if (team->looks) look(team, &team->caller_waited);
     nib_team_barrier(team);
+    if (!team->adapts) return;
+    double now = nib_sys_now();
+    team->busy += now - start;
+    if (team->looks) judge(team, now);
 }

@@ -17,6 +17,8 @@ void nib_team_free(nib_team *team);
 int nib_team_size(const nib_team *team);
 /* Lets the next runs use the first n_threads threads only; 1 to the size of the team. */
 void nib_team_limit(nib_team *team, int n_threads);
+/* From now on the team leaves threads out by itself while other programs take their CPUs (base/crowd.h). */
+void nib_team_adapt(nib_team *team);
 /* Threads that the next run will use. */
 int nib_team_active(const nib_team *team);
 /* Runs fn on all threads and returns when all are done. One run at a time per team. */

@@ -25,6 +25,7 @@ typedef struct nib_cpu_config {
     uint32_t n_tok, n_logits, n_pages; /* most tokens of a run, rows of logits, pages of KV cache */
     const char *k_type, *v_type;
     bool profile;
+    bool adapts; /* fewer threads while other programs take CPUs */
     bool (*abort)(void *user);
     void *user;
 } nib_cpu_config;

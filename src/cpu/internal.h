@@ -94,7 +94,7 @@ typedef struct nib_cpu_part {
 } nib_cpu_part;
 
 static inline nib_cpu_part nib_cpu_my_part(const nib_cpu *cpu, const nib_plan_step *s, int index, uint32_t n_head) {
-    uint64_t n = nib_cpu_n_rows(cpu, s->rows), t = (uint64_t)cpu->config.n_threads, i = (uint64_t)index;
+    uint64_t n = nib_cpu_n_rows(cpu, s->rows), t = (uint64_t)cpu->n_active, i = (uint64_t)index;
     nib_cpu_share share = cpu->is_single ? cpu->shares[s - cpu->plan->steps] : NIB_SHARE_ROW;
     if (share == NIB_SHARE_OWN) return (nib_cpu_part){0, 1, 0, n_head};
     if (share == NIB_SHARE_HEADS) return (nib_cpu_part){0, 1, (uint32_t)(n_head * i / t), (uint32_t)(n_head * (i + 1) / t)};

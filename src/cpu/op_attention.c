@@ -288,7 +288,7 @@ void nib_cpu_op_attention(nib_cpu *cpu, const nib_plan_step *s, int index) {
     work w = {.cpu = cpu, .s = s};
     open_work(&w, nib_cpu_scratch(cpu, index));
     uint32_t n = cpu->n_blocks * s->n_head_kv;
-    bool splits = cpu->n_blocks == cpu->batch->n_tok && n < NIB_SPLIT_PAIRS * (uint32_t)cpu->config.n_threads;
+    bool splits = cpu->n_blocks == cpu->batch->n_tok && n < NIB_SPLIT_PAIRS * (uint32_t)cpu->n_active;
     if (splits) {
         while (run_split_unit(&w, nib_cpu_claim(cpu, s))) {}
         return;

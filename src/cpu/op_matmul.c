@@ -34,7 +34,7 @@ static bool claim(nib_cpu *cpu, const nib_plan_step *s, chunk *c) {
         const nib_cpu_matrix *m;
         for (c->product = 0; m = &cpu->weights[s->product[c->product].weight].matrix, first >= m->n_groups; c->product++)
             first -= m->n_groups;
-        uint32_t share = (total - at) / (2 * (uint32_t)cpu->config.n_threads), most = max_chunk(m, n_rows);
+        uint32_t share = (total - at) / (2 * (uint32_t)cpu->n_active), most = max_chunk(m, n_rows);
         n = share < 1 ? 1 : share < most ? share : most;
         if (n > m->n_groups - first) n = m->n_groups - first;
         c->g0 = first;

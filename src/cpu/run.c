@@ -150,6 +150,7 @@ nib_status nib_cpu_new(nib_cpu **out, const nib_plan *plan, const nib_cpu_config
     NIB_TRY_OUT(nib_cpu_kv_init(&cpu->kv, plan, k, v, config->n_pages, err));
     NIB_TRY_OUT(allocate(cpu, err));
     NIB_TRY_OUT(nib_team_new(&cpu->team, config->n_threads, nib_cpu_count(NULL), err));
+    if (config->adapts) nib_team_adapt(cpu->team);
     *out = cpu;
     cpu = NULL;
 out:

@@ -112,7 +112,7 @@ nib_status nib_context_new(nib_context **out, const nib_model *model, const nib_
     nib_cpu_config cpu = {
         .isa = model->isa, .weights = model->weights, .n_threads = c->n_threads, .n_tok = c->n_ubatch,
         .n_logits = c->n_logits, .n_pages = n_pages, .k_type = c->k_type, .v_type = c->v_type,
-        .profile = c->profile, .abort = c->abort, .user = c->user,
+        .profile = c->profile, .adapts = true, .abort = c->abort, .user = c->user,
     };
     NIB_TRY_OUT(nib_cpu_new(&ctx->cpu, &model->plan, &cpu, err));
     NIB_TRY_OUT(check_memory(ctx, err));
@@ -292,6 +292,11 @@ uint32_t nib_context_n_logits(const nib_context *ctx) {
 
 int nib_context_n_threads(const nib_context *ctx) {
     return ctx->config.n_threads;
+}
+
+void nib_context_limit_threads(nib_context *ctx, int n_threads) {
+    int most = ctx->config.n_threads;
+    nib_cpu_limit_threads(ctx->cpu, n_threads < 1 || n_threads > most ? most : n_threads);
 }
 
 uint64_t nib_context_kv_bytes(const nib_context *ctx) {
