@@ -407,6 +407,29 @@ static void test_two_contexts(void **state) {
     close_model(&a), close_model(&b);
 }
 
+/* Threads may be left out between any two batches. */
+static void test_limit_threads(void **state) {
+    (void)state;
+    tiny_model m = model_of("llama", "Q8_0");
+    fixture f;
+    uint64_t want[N_TOK], got[N_TOK];
+    open_model(&f, &m, NULL);
+    nib_context_config c = NIB_CONTEXT_CONFIG_INIT;
+    c.n_logits = N_TOK;
+    nib_context *ctx = context(&f, c);
+    feed(&f, ctx, 0, 0, 0, N_TOK, 5, want);
+    nib_context_free(ctx);
+    c.n_threads = 3;
+    ctx = context(&f, c);
+    for (uint32_t i = 0, n = 0; i < N_TOK; i += 5, n++) {
+        nib_context_limit_threads(ctx, (int)(n % 5)); /* 0 and 4: all */
+        feed(&f, ctx, 0, 0, i, i + 5, 1 + n % 5, got);
+    }
+    assert_same(want, got, N_TOK, "threads left out");
+    nib_context_free(ctx);
+    close_model(&f);
+}
+
 /* A model without its weights answers the same questions, and so do its contexts; it computes nothing. */
 static void test_plan_only(void **state) {
     (void)state;
@@ -452,6 +475,7 @@ int main(void) {
         cmocka_unit_test(test_decode_allocates_nothing),
         cmocka_unit_test(test_two_contexts),
         cmocka_unit_test(test_plan_only),
+        cmocka_unit_test(test_limit_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
