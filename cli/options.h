@@ -68,7 +68,7 @@ typedef struct nib_cli_options {
     /* loading and computing */
     int32_t n_threads, n_threads_batch;
     int32_t load_mode; /* NIB_CLI_LOAD_AUTO … */
-    const char *isa, *k_type, *v_type, *machine;
+    const char *isa, *k_type, *v_type, *machine, *pack_cache;
     bool mmap, mlock, check_tensors, refresh, kernels;
     nib_cli_list types; /* nib_str */
     float rope_freq_base, rope_freq_scale;

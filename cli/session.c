@@ -67,6 +67,7 @@ nib_status nib_cli_session_model(nib_cli_session *s, nib_error *err) {
     config.n_threads = n_threads(opt);
     config.mlock = opt->mlock || opt->load_mode == NIB_CLI_LOAD_MLOCK || opt->load_mode == NIB_CLI_LOAD_MMAP_MLOCK;
     config.check_tensors = opt->check_tensors;
+    config.pack_cache = opt->pack_cache;
     config.rope_freq_base = opt->rope_freq_base;
     config.rope_freq_scale = opt->rope_freq_scale;
     config.plan_only = s->plan_only;
@@ -77,7 +78,11 @@ nib_status nib_cli_session_model(nib_cli_session *s, nib_error *err) {
     nib_status status = nib_model_open(&s->model, s->file, &config, err);
     nib_cli_bar_clear(&bar);
     s->load_ms += nib_cli_now_ms() - start;
-    return status;
+    NIB_TRY(status);
+    const char *what;
+    if (nib_model_pack_cache(s->model, &what) != NIB_OK) nib_cli_warning(s->term, "%s", what);
+    else if (what && opt->verbose) nib_cli_note(s->term, "%s", what);
+    return NIB_OK;
 }
 
 nib_context_config nib_cli_context_config(const nib_cli_options *opt) {

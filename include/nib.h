@@ -262,8 +262,10 @@ typedef struct nib_model_config {
     nib_progress_fn progress; /* NULL: none */
     void *user;
     bool plan_only;       /* do not read the weights: for questions about the model and its contexts; nib_decode refuses */
+    const char *pack_cache; /* a folder, made when there is none, that keeps packed weights for the next load; NULL: none.
+                               Not used with check_tensors. What goes wrong there is no error: nib_model_pack_cache says it */
 } nib_model_config;
-#define NIB_MODEL_CONFIG_INIT {sizeof(nib_model_config), NULL, 0, false, false, 0.0f, 0.0f, NULL, NULL, false}
+#define NIB_MODEL_CONFIG_INIT {sizeof(nib_model_config), NULL, 0, false, false, 0.0f, 0.0f, NULL, NULL, false, NULL}
 
 /* Reads hyper-parameters, checks every tensor's name, type and shape, and packs the weights for this machine.
  * The model keeps a reference to `file`: close the file after the model. NIB_E_FORMAT and NIB_E_UNSUPPORTED name the
@@ -283,6 +285,9 @@ NIB_API uint32_t nib_model_n_ctx_train(const nib_model *model);
 NIB_API uint32_t nib_model_n_embd(const nib_model *model);
 NIB_API uint32_t nib_model_n_layer(const nib_model *model);
 NIB_API uint64_t nib_model_n_params(const nib_model *model);
+/* What became of the pack cache: *what (may be NULL) gets a sentence to show, or NULL when none was used. Anything but
+ * NIB_OK: the weights are loaded, but could not be kept for the next load. */
+NIB_API nib_status nib_model_pack_cache(const nib_model *model, const char **what);
 NIB_API uint64_t nib_model_weight_bytes(const nib_model *model);          /* as packed in memory */
 NIB_API uint64_t nib_model_bytes_per_token(const nib_model *model);       /* weights read for one decoded token */
 NIB_API uint64_t nib_model_kv_bytes_per_token(const nib_model *model, const char *k_type, const char *v_type);

@@ -15,6 +15,10 @@
 
 #define NIB_GROUP_ROWS 16
 
+/* Raise it with every change of a packed form: packed weights that were kept on disk are then made anew
+ * (model/pack_cache.c). tests/test_cpu_pack.c notices changes. */
+#define NIB_CPU_PACK_VERSION 1
+
 /* ---- units: 64 columns (two blocks of 32) */
 
 typedef struct nib_cpu_pack_q4 { /* Q4_0, IQ4_NL: d is float16; MXFP4: d is bfloat16, which holds 2^-128 … 2^127 */

@@ -5,6 +5,7 @@
 #define _FILE_OFFSET_BITS 64
 #include "gguf/file.h"
 
+#include "base/hash.h"
 #include "base/status.h"
 
 #include <errno.h>
@@ -16,6 +17,8 @@
 
 #define FIRST_PIECE ((uint64_t)1 << 20) /* most headers without a vocabulary, read at once */
 #define MAX_READ ((uint64_t)1 << 30)    /* pread's count is limited on some systems */
+#define N_SAMPLES 64                    /* of a file's data, for its identity */
+#define SAMPLE_BYTES 4096
 
 typedef unsigned long long ull;
 
@@ -131,4 +134,24 @@ nib_status nib_gguf_file_read(const nib_gguf_file *file, uint64_t offset, uint64
 out:
     nib_error_prefix(err, "%s", file->path);
     return status;
+}
+
+nib_status nib_gguf_file_identify(const nib_gguf_file *file, nib_gguf_identity *identity, nib_error *err) {
+    struct stat st;
+    if (fstat(file->fd, &st) != 0) {
+        nib_fail_errno(err, errno, "%s: cannot stat the model", file->path);
+        return NIB_E_IO;
+    }
+    int64_t size = st.st_size, time[] = {st.st_mtim.tv_sec, st.st_mtim.tv_nsec};
+    uint64_t begin = file->doc.header_bytes, step = (file->n_bytes - begin) / N_SAMPLES;
+    uint64_t n = step < SAMPLE_BYTES ? step : SAMPLE_BYTES, hash = nib_hash64(identity->content, &size, sizeof size);
+    hash = nib_hash64(hash, file->bytes, (size_t)begin);
+    for (uint64_t i = 0; i < N_SAMPLES; i++) { /* the last one ends with the file */
+        uint8_t sample[SAMPLE_BYTES];
+        NIB_TRY(nib_gguf_file_read(file, i + 1 < N_SAMPLES ? begin + i * step : file->n_bytes - n, n, sample, err));
+        hash = nib_hash64(hash, sample, (size_t)n);
+    }
+    identity->content = hash;
+    identity->times = nib_hash64(identity->times, time, sizeof time);
+    return NIB_OK;
 }

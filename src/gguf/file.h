@@ -5,6 +5,7 @@
 #define NIB_GGUF_FILE_H
 
 #include "gguf/gguf.h"
+#include "gguf/identity.h"
 
 typedef struct nib_gguf_file { /* zero-initialise */
     char *path;
@@ -22,5 +23,7 @@ void nib_gguf_file_close(nib_gguf_file *file);
 
 /* Copies n bytes at `offset`, which the parser found inside the file. NIB_E_CHANGED when the file is shorter now. */
 nib_status nib_gguf_file_read(const nib_gguf_file *file, uint64_t offset, uint64_t n, void *dst, nib_error *err);
+/* Goes on with the hashes of *identity: for a model of many files, one after another. */
+nib_status nib_gguf_file_identify(const nib_gguf_file *file, nib_gguf_identity *identity, nib_error *err);
 
 #endif

@@ -247,3 +247,9 @@ nib_status nib_gguf_read(const nib_gguf *file, const nib_gguf_tensor *tensor, ui
     const nib_gguf_file *f = &file->files[tensor->file];
     return nib_gguf_file_read(f, tensor->offset + from, n_bytes, dst, err);
 }
+
+nib_status nib_gguf_identify(const nib_gguf *file, nib_gguf_identity *out, nib_error *err) {
+    *out = (nib_gguf_identity){0};
+    for (uint32_t i = 0; i < file->n_files; i++) NIB_TRY(nib_gguf_file_identify(&file->files[i], out, err));
+    return NIB_OK;
+}

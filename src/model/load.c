@@ -1,4 +1,5 @@
-/* model/load.c - reads weights from the file and packs them, on all threads at once.
+/* model/load.c - reads weights from the file and packs them, on all threads at once; or takes them as they were packed
+ * before (model/pack_cache.h).
  *
  * Work is cut into pieces of whole row groups, about 1 MiB each; a thread claims a piece, reads it into its own staging
  * memory and packs it into place. So reading and packing overlap, and the model is never in memory twice. */
@@ -7,9 +8,9 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/sys.h"
-#include "base/team.h"
+#include "model/pack_cache.h"
+#include "model/pieces.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 #define PIECE_BYTES ((size_t)1 << 20)
@@ -25,11 +26,7 @@ typedef struct loader {
     piece *pieces;
     size_t n_pieces, cap_pieces, largest;
     uint64_t n_total;
-    unsigned char *staging;
-    atomic_size_t next;
-    atomic_ullong done;
-    atomic_bool failed;
-    nib_error error;
+    unsigned char *staging; /* of all threads */
 } loader;
 
 static size_t row_bytes(const nib_plan_weight *w) {
@@ -119,64 +116,65 @@ static nib_status check_finite(const nib_plan_weight *w, const void *data, uint6
                     (unsigned long long)from, (unsigned long long)(from + n_bytes - 1));
 }
 
-static nib_status load_piece(loader *l, const piece *p, void *staging, nib_error *err) {
+static nib_status load_piece(void *arg, size_t i, int thread, uint64_t *n_bytes, nib_error *err) {
+    const loader *l = arg;
+    const piece *p = &l->pieces[i];
     const nib_plan_weight *w = &l->model->plan.weights[p->weight];
     nib_cpu_weight *out = &l->model->weights[p->weight];
+    unsigned char *staging = l->staging + (size_t)thread * l->largest;
     NIB_TRY(nib_gguf_read(l->model->source.file, w->tensor, p->from, p->n_bytes, staging, err));
     if (l->config->check_tensors) NIB_TRY(check_finite(w, staging, p->from, p->n_bytes, err));
     if (w->kind == NIB_WEIGHT_MATRIX) nib_cpu_matrix_pack(&out->matrix, p->g0, p->g1, staging);
     if (w->kind == NIB_WEIGHT_VECTOR) w->type->dequantize(staging, (float *)(uintptr_t)out->vector, w->n_out);
+    *n_bytes = p->n_bytes;
     return NIB_OK;
 }
 
-static void fail_once(loader *l, const nib_error *error) {
-    if (!atomic_exchange(&l->failed, true)) l->error = *error;
-}
-
-static void load_thread(void *arg, int index, int n_threads) {
-    (void)n_threads;
-    loader *l = arg;
-    unsigned char *staging = l->staging + (size_t)index * l->largest;
-    for (size_t i; (i = atomic_fetch_add(&l->next, 1)) < l->n_pieces && !atomic_load(&l->failed);) {
-        nib_error error;
-        if (load_piece(l, &l->pieces[i], staging, &error) != NIB_OK) fail_once(l, &error);
-        uint64_t done = atomic_fetch_add(&l->done, l->pieces[i].n_bytes) + l->pieces[i].n_bytes;
-        if (index == 0 && l->config->progress && !l->config->progress(l->config->user, done, l->n_total)) {
-            nib_fail(&error, NIB_E_CANCELLED, "loading was stopped by the caller");
-            fail_once(l, &error);
-        }
-    }
-}
-
-nib_status nib_model_load(nib_model *model, const nib_model_config *config, nib_error *err) {
+/* From the GGUF file, with `more` bytes of work to come; *n_bytes is what was read. */
+static nib_status load_tensors(nib_model *model, const nib_model_config *config, nib_team *team, uint64_t more,
+                               uint64_t *n_bytes, nib_error *err) {
     loader l = {.model = model, .config = config};
-    nib_team *team = NULL;
-    nib_status status;
-    int n_cpus = nib_cpu_count(NULL), n_threads = config->n_threads ? config->n_threads : n_cpus;
     size_t staging = 0;
-    model->weights = nib_calloc(model->plan.n_weights, sizeof *model->weights);
-    if (!model->weights) return nib_fail_nomem(err, 0, "the list of weights");
-    NIB_TRY_OUT(lay_out(model, config->plan_only, err));
-    if (config->plan_only) goto out;
+    nib_status status;
     NIB_TRY_OUT(plan_pieces(&l, err));
-    NIB_TRY_OUT(nib_team_new(&team, n_threads, n_cpus, err));
     l.largest = (l.largest + 63) & ~(size_t)63;
-    if (nib_mem_size((size_t)n_threads, l.largest, &staging) && staging) l.staging = nib_pages_new(staging);
+    if (nib_mem_size((size_t)nib_team_size(team), l.largest, &staging) && staging) l.staging = nib_pages_new(staging);
     if (!l.staging) {
         status = nib_fail_nomem(err, staging, "reading the weights");
         goto out;
     }
-    nib_team_run(team, load_thread, &l);
-    if (atomic_load(&l.failed)) {
-        status = l.error.code;
-        if (err) *err = l.error;
-    } else if (config->progress) {
-        config->progress(config->user, l.n_total, l.n_total);
-    }
+    nib_model_pieces pieces = {.n = l.n_pieces, .run = load_piece, .arg = &l, .progress = config->progress,
+                               .user = config->user, .total = l.n_total + more};
+    status = nib_model_pieces_run(&pieces, team, err);
+    *n_bytes = l.n_total;
 out:
-    nib_team_free(team);
     nib_pages_free(l.staging, staging);
     nib_free(l.pieces);
+    return status;
+}
+
+nib_status nib_model_load(nib_model *model, const nib_model_config *config, nib_error *err) {
+    nib_model_pack_cache_job cache = {0};
+    nib_team *team = NULL;
+    nib_status status;
+    int n_cpus = nib_cpu_count(NULL), n_threads = config->n_threads ? config->n_threads : n_cpus;
+    uint64_t n_bytes, more;
+    model->weights = nib_calloc(model->plan.n_weights, sizeof *model->weights);
+    if (!model->weights) return nib_fail_nomem(err, 0, "the list of weights");
+    NIB_TRY_OUT(lay_out(model, config->plan_only, err));
+    if (config->plan_only) goto out;
+    NIB_TRY_OUT(nib_team_new(&team, n_threads, n_cpus, err));
+    NIB_TRY_OUT(nib_model_pack_cache_read(&cache, model, config, team, err));
+    n_bytes = model->n_bytes, more = cache.is_wanted ? model->n_bytes : 0;
+    if (!cache.is_read) {
+        NIB_TRY_OUT(load_tensors(model, config, team, more, &n_bytes, err));
+        NIB_TRY_OUT(nib_model_pack_cache_write(&cache, n_bytes, err));
+        n_bytes += more;
+    }
+    if (config->progress) config->progress(config->user, n_bytes, n_bytes);
+out:
+    nib_model_pack_cache_free(&cache);
+    nib_team_free(team);
     return status;
 }
 

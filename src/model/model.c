@@ -142,6 +142,11 @@ uint64_t nib_model_n_params(const nib_model *model) {
     return model->n_params;
 }
 
+nib_status nib_model_pack_cache(const nib_model *model, const char **what) {
+    if (what) *what = *model->pack_cache.message ? model->pack_cache.message : NULL;
+    return model->pack_cache.code;
+}
+
 uint64_t nib_model_weight_bytes(const nib_model *model) {
     return model->n_bytes;
 }

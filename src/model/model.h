@@ -13,6 +13,7 @@ struct nib_model {
     unsigned char *memory;   /* of all packed weights and vectors */
     size_t n_bytes;
     uint64_t n_params;
+    nib_error pack_cache; /* what became of it; no message: none was asked for */
 };
 
 #endif
