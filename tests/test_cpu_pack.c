@@ -18,7 +18,22 @@ static const struct {
     const char *type;
     uint64_t hash;
 } recorded[] = {
-
+    {"F32", UINT64_C(0x528418925315c1ff)},
+    {"F16", UINT64_C(0x7108a4522edbd16a)},
+    {"BF16", UINT64_C(0x7108a4522edbd16a)},
+    {"Q4_0", UINT64_C(0x84c497d0185bee26)},
+    {"Q4_1", UINT64_C(0x2b62c8badfe2aa56)},
+    {"Q5_0", UINT64_C(0x6ce8492482cac18a)},
+    {"Q5_1", UINT64_C(0xd68393d967c20687)},
+    {"Q8_0", UINT64_C(0xd9101113f4ccc5c7)},
+    {"Q2_K", UINT64_C(0x74a487aca5698156)},
+    {"Q3_K", UINT64_C(0x9fa23b3fbecc2a65)},
+    {"Q4_K", UINT64_C(0x8956277dde4bee7a)},
+    {"Q5_K", UINT64_C(0x135cf5038f78ba85)},
+    {"Q6_K", UINT64_C(0xc94e2c2123852ba2)},
+    {"IQ4_NL", UINT64_C(0x84c497d0185bee26)},
+    {"IQ4_XS", UINT64_C(0x70467087da4f645b)},
+    {"MXFP4", UINT64_C(0xf456b7baa2e32a58)},
 };
 
 /* FNV-1a: independent of the hash that the library uses. */

@@ -49,7 +49,8 @@ nib_status nib_model_pack_file_open(nib_model_pack_file *file, uint64_t *n_bytes
     close_file(file);
     /* Opening a FIFO would wait for a writer, were it not for O_NONBLOCK. */
     file->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (file->fd < 0) return errno == ENOENT ? NIB_OK : nib_fail_errno(err, errno, "cannot be opened");
+    if (file->fd < 0)
+        return errno == ENOENT || errno == ENOTDIR ? NIB_OK : nib_fail_errno(err, errno, "cannot be opened");
     if (fstat(file->fd, &st) != 0) return nib_fail_errno(err, errno, "cannot be read");
     if (!S_ISREG(st.st_mode)) return nib_fail(err, NIB_E_FORMAT, "is not a regular file");
     *n_bytes = (uint64_t)st.st_size;
