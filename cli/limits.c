@@ -228,17 +228,16 @@ bool nib_cli_type_is_float(const char *type) {
     return !strcmp(type, "F32") || !strcmp(type, "F16") || !strcmp(type, "BF16");
 }
 
+/* Bandwidth is what decoding wants, products are what prefill wants. */
+static double score(const nib_cli_limit *row) {
+    double read = row->read_bytes[NIB_CLI_N_SETS - 1];
+    return sqrt(read * (row->n_peaks ? row->peaks[0].int8_macs : read));
+}
+
 int nib_cli_limits_best_threads(const nib_cli_limits *limits) {
-    const double worth = 1.03;
-    double best = 0;
-    int n = 0;
-    for (size_t i = 0; i < limits->n_rows; i++) {
-        const nib_cli_limit *row = &limits->rows[i];
-        double read = row->read_bytes[NIB_CLI_N_SETS - 1];
-        double score = sqrt(read * (row->n_peaks ? row->peaks[0].int8_macs : read));
-        if (score <= best * worth) continue;
-        best = score;
-        n = row->n_threads;
-    }
-    return n;
+    const double worth = 1.10; /* fewer threads must win clearly: a neighbour may have been there while it was measured */
+    const nib_cli_limit *best = NULL;
+    for (size_t i = limits->n_rows; i-- > 0;)
+        if (!best || score(&limits->rows[i]) > worth * score(best)) best = &limits->rows[i];
+    return best ? best->n_threads : 0;
 }

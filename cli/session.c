@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "isa.h"
+#include "limits.h"
 #include "signals.h"
 
 #include <string.h>
@@ -54,9 +55,15 @@ static bool load_progress(void *bar, uint64_t done, uint64_t total) {
     return !nib_cli_interrupted();
 }
 
+/* As asked for; else the best number that was measured here; else 0: as many as nib_cpu_count. */
 static int n_threads(const nib_cli_options *opt) {
     int n = opt->n_threads > 0 ? opt->n_threads : opt->n_threads_batch;
-    return n > 0 ? n : 0;
+    if (n > 0) return n;
+    nib_cli_limits limits;
+    nib_error err;
+    n = nib_cli_limits_get(&limits, 0, NIB_CLI_LIMITS_KNOWN, NULL, &err) == NIB_OK ? nib_cli_limits_best_threads(&limits) : 0;
+    nib_cli_limits_free(&limits);
+    return n < nib_cpu_count(NULL) ? n : 0;
 }
 
 nib_status nib_cli_session_model(nib_cli_session *s, nib_error *err) {
