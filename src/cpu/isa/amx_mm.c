@@ -4,7 +4,7 @@
 
 #include "cpu/amx_test.h"
 
-#if defined(__AMX_INT8__) && defined(__AVX512VNNI__)
+#if defined(NIB_HAS_AMX)
 
 #define TYPES(X)                                                                                                       \
     X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(IQ4_NL) X(MXFP4) X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K) X(IQ4_XS)

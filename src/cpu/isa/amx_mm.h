@@ -8,6 +8,10 @@
 
 #include "cpu/isa/avx512_mm.h"
 
+#if (defined(__AMX_INT8__) || defined(__AMXINT8__)) && defined(__AVX512VNNI__) /* as gcc and clang 14 say it */
+#define NIB_HAS_AMX
+#endif
+
 #if defined(NIB_TILES_HEADER) /* tiles in plain C, for tests on machines without them */
 #include NIB_TILES_HEADER
 #else

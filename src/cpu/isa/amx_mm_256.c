@@ -7,7 +7,7 @@
 #include "cpu/isa/amx_mm.h"
 #include "cpu/isa/avx512_mm_256.h"
 
-#if defined(__AMX_INT8__) && defined(__AVX512VNNI__)
+#if defined(NIB_HAS_AMX)
 
 /* Is H needed? */
 INL bool has_high(layout l) {

@@ -5,7 +5,7 @@
 #include "cpu/isa/amx_mm.h"
 #include "cpu/isa/avx512_mm_32.h"
 
-#if defined(__AMX_INT8__) && defined(__AVX512VNNI__)
+#if defined(NIB_HAS_AMX)
 
 /* A spread block: 8 lines of codes, 16 scales, 16 minima. */
 enum { CODE_BYTES = 512, SCALE_BYTES = 64 };

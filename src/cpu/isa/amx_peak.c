@@ -1,7 +1,7 @@
 /* cpu/isa/amx_peak.c - AMX: tdpbssd of 16 x 64 by 64 x 16 bytes into four sums; floats as AVX-512. */
 #include "cpu/isa/amx_mm.h"
 
-#if defined(__AMX_INT8__) && defined(__AVX512VNNI__)
+#if defined(NIB_HAS_AMX)
 
 static void int8(size_t n_rounds) {
     configure(64);
