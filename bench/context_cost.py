@@ -2,7 +2,7 @@
 """What a token costs as its context grows: milliseconds per token of prefill (chunks of 128) and of decode at rising depth, by
 nib bench; prints a table, the straight line through it and how far the points are from it, and draws both with --svg FILE.
 
-  context_cost.py NIB MODEL [--depths 0,1024,2048,...] [--threads N] [--svg FILE]"""
+  context_cost.py NIB MODEL [--depths 0,1024,...] [--threads N] [--svg FILE]"""
 import argparse
 import json
 import statistics
@@ -42,11 +42,11 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("nib")
     p.add_argument("model")
-    p.add_argument("--depths", default="0,1024,2048,3072,4096,5120,6144,7168")
+    p.add_argument("--depths", default="0,1024,2048,4096,6144")
     p.add_argument("--threads", default="-1")
     p.add_argument("--svg")
     opt = p.parse_args()
-    command = [opt.nib, "bench", "-m", opt.model, "-t", opt.threads, "-p", "128", "-n", "16", "-d", opt.depths, "-r", "5", "--json"]
+    command = [opt.nib, "bench", "-m", opt.model, "-t", opt.threads, "-p", "128", "-n", "16", "-d", opt.depths, "-r", "2", "--json"]
     tests = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     series = {"prefill": [], "decode": []}
     for t in tests:
