@@ -26,7 +26,7 @@ static nib_status read_all(int fd, const char *name, nib_buf *text, nib_error *e
     }
 }
 
-static nib_status read_file(const char *path, nib_buf *text, nib_error *err) {
+nib_status nib_cli_input_file(const char *path, nib_buf *text, nib_error *err) {
     if (!strcmp(path, "-")) return read_all(STDIN_FILENO, "standard input", text, err);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return nib_fail(err, NIB_E_IO, "cannot open %s: %s", path, strerror(errno));
@@ -62,7 +62,7 @@ nib_status nib_cli_input_read(const nib_cli_options *opt, nib_buf *text, nib_err
     const char *file = opt->operands.n ? "-" : opt->file;
     if (opt->prompt && file)
         return nib_fail(err, NIB_E_ARG, "the input is given twice: leave out either -p or %s", opt->file ? "-f" : "-");
-    if (file) return read_file(file, text, err);
+    if (file) return nib_cli_input_file(file, text, err);
     if (opt->prompt) {
         nib_str given = {opt->prompt, strlen(opt->prompt)};
         if (opt->escape)
@@ -72,7 +72,7 @@ nib_status nib_cli_input_read(const nib_cli_options *opt, nib_buf *text, nib_err
         return text->failed ? nib_fail_nomem(err, given.len, "the prompt") : NIB_OK;
     }
     if (isatty(STDIN_FILENO)) return nib_fail(err, NIB_E_ARG, "no input: give -p TEXT or -f FILE, or pipe a text in");
-    return read_file("-", text, err);
+    return nib_cli_input_file("-", text, err);
 }
 
 nib_status nib_cli_input_none(const nib_cli_options *opt, nib_error *err) {

@@ -43,11 +43,11 @@ typedef struct nib_cli_options {
     nib_cli_list operands; /* nib_str, each ends in NUL */
 
     /* input */
-    const char *model, *prompt, *file, *pre;
+    const char *model, *prompt, *file, *pre, *template_file, *template_name, *date;
     bool escape, add_bos, parse_special, jsonl;
 
     /* output */
-    bool display_prompt, special, verbose_prompt, json, ids_only, show_count, plan, scdoc, logits_hash, stats;
+    bool display_prompt, special, verbose_prompt, json, ids_only, show_count, spans, plan, scdoc, logits_hash, stats;
     uint32_t n_logprobs;
     int32_t color;
 

@@ -17,7 +17,7 @@
  * - _new/_free and _open/_close come in pairs; every _free and _close accepts NULL.
  * - Pointers that a getter returns are borrowed and live as long as the handle, unless its comment says otherwise.
  * - Strings carry their length and may hold any byte. `const char *` parameters named path or name end in NUL.
- * - Handles share no hidden state. nib_gguf, nib_tokenizer and nib_model are immutable after construction and may be
+ * - Handles share no hidden state. nib_gguf, nib_tokenizer, nib_template and nib_model are immutable after construction and may be
  *   used by many threads at once; nib_context, nib_batch, nib_sampler, nib_detok and nib_stop belong to one thread at
  *   a time.
  * - Config structs start with their size and are initialised by the _INIT macro of the same name; NULL means defaults.
@@ -246,6 +246,52 @@ NIB_API void nib_detok_free(nib_detok *detok);
 /* *piece is valid until the next call on this detok; it may be empty. An id out of range is NIB_E_ARG. */
 NIB_API nib_status nib_detok_push(nib_detok *detok, nib_token id, nib_str *piece, nib_error *err);
 NIB_API nib_str nib_detok_finish(nib_detok *detok); /* what was held back; incomplete bytes become U+FFFD */
+
+/* ------------------------------------------------------------------------------------------------ chat templates */
+
+/* A chat template: the Jinja program of a model that turns messages into its prompt, as Python's jinja2 3.1 runs it in
+ * Hugging Face's setting. It has no I/O, cannot change its data, and runs within limits. Immutable: many threads may render
+ * with one template at once. */
+typedef struct nib_template nib_template;
+
+/* Parses the text (UTF-8) and keeps nothing of it. err->offset is the place in the text, with each line end counted as one
+ * byte: nib_template_place turns it into line and column. */
+NIB_API nib_status nib_template_new(nib_template **out, const char *text, size_t len, nib_error *err);
+NIB_API void nib_template_free(nib_template *tmpl);
+NIB_API void nib_template_place(const char *text, size_t len, uint64_t offset, uint32_t *line, uint32_t *column);
+
+typedef struct nib_template_config {
+    size_t size;
+    uint64_t max_steps;  /* default 4 million: some tenths of a second */
+    size_t max_bytes;    /* memory of one render, its data and result included; default 48 MiB */
+    uint32_t max_depth;  /* nesting and recursion; default 1000 (about 1 MiB of stack) */
+    int64_t now;         /* what strftime_now shows: the local time as seconds since 1970; default 0 */
+    const char *trusted; /* names of data, with a space between, whose text is as good as the template's */
+} nib_template_config;
+#define NIB_TEMPLATE_CONFIG_INIT                                                                                       \
+    {sizeof(nib_template_config), UINT64_C(4000000), (size_t)48 << 20, 1000, 0,                                        \
+     "bos_token eos_token unk_token pad_token sep_token cls_token mask_token"}
+
+/* Bytes that follow each other. Trusted ones come from the template: special tokens in them are meant. All others come
+ * from the data: "<|im_end|>" typed by a user must stay plain text. */
+typedef struct nib_span {
+    size_t len;
+    bool is_trusted;
+} nib_span;
+
+typedef struct nib_rendered {
+    char *text; /* UTF-8 of len bytes, and a NUL; may be NULL when len is 0 */
+    size_t len;
+    nib_span *spans; /* all of the text, alternating */
+    size_t n_spans;
+} nib_rendered;
+
+/* Renders with the data, a JSON object: {"messages": …, "tools": …, "add_generation_prompt": …}. NIB_E_FORMAT: the template
+ * refused (raise_exception gives its message) or went wrong, NIB_E_LIMIT: a limit was reached; both have an offset in
+ * the template. NIB_E_ARG: the data is not such JSON. Free *out with nib_rendered_free. Thread-safe. */
+NIB_API nib_status nib_template_render(const nib_template *tmpl, const char *json, size_t len,
+                                       const nib_template_config *config, nib_rendered *out, nib_error *err);
+NIB_API void nib_rendered_free(nib_rendered *rendered);
 
 /* ------------------------------------------------------------------------------------------------ model */
 

@@ -1,0 +1,114 @@
+/* jinja/state.c - what every part of a render leans on: errors with their place, the limits, and the buffer that all text
+ * is pieced together in. */
+#include "base/status.h"
+#include "jinja/eval.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool nib_jinja_fail(jinja *j, const char *format, ...) {
+    char text[sizeof j->err->message];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    nib_fail_at(j->err, NIB_E_FORMAT, j->at ? j->at->offset : 0, "%s", text);
+    return false;
+}
+
+static bool fail_limit(jinja *j, nib_status code, const char *what, unsigned long long limit) {
+    nib_fail_at(j->err, code, j->at ? j->at->offset : 0, "the template needs more than %llu %s", limit, what);
+    return false;
+}
+
+bool nib_jinja_work(jinja *j, size_t n_bytes) {
+    uint64_t steps = n_bytes / 64 + 1;
+    if (steps > j->steps_left) return fail_limit(j, NIB_E_LIMIT, "steps", j->max_steps);
+    j->steps_left -= steps;
+    return true;
+}
+
+bool nib_jinja_enter(jinja *j) {
+    j->depth++;
+    if (j->depth > j->max_depth) return fail_limit(j, NIB_E_LIMIT, "levels of nesting", j->max_depth);
+    return nib_jinja_work(j, 0);
+}
+
+static bool fail_memory(jinja *j, size_t n_bytes) {
+    size_t left = j->memory->total < j->memory->limit ? j->memory->limit - j->memory->total : 0;
+    if (n_bytes > left) return fail_limit(j, NIB_E_LIMIT, "bytes of memory", j->max_bytes);
+    nib_fail_nomem(j->err, n_bytes, "a template");
+    return false;
+}
+
+void *nib_jinja_alloc(jinja *j, size_t n_bytes) {
+    if (!nib_jinja_work(j, n_bytes)) return NULL;
+    void *p = nib_arena_alloc(j->memory, n_bytes);
+    if (!p) fail_memory(j, n_bytes);
+    return p;
+}
+
+bool nib_jinja_set(jinja *j, jinja_dict *dict, const jinja_value *key, const jinja_value *value) {
+    if (!nib_jinja_is_hashable(key)) return nib_jinja_fail(j, "TypeError: unhashable type: '%s'", nib_jinja_type_name(key));
+    if (!nib_jinja_work(j, key->type == JINJA_STR ? key->len : 0)) return false;
+    return nib_jinja_dict_set(j->memory, dict, key, value) || fail_memory(j, j->memory->limit);
+}
+
+/* Room for n more bytes: the buffers take of the render's memory what they hold, doubled as they grow. */
+static bool reserve(jinja *j, size_t n) {
+    if (!nib_jinja_work(j, n)) return false;
+    if (j->text.capacity - j->text.len >= n && j->marks.capacity - j->marks.len >= n) return true;
+    bool fits = n <= j->max_bytes && (j->text.len + n) * 2 <= j->max_bytes && j->memory->total <= j->max_bytes - (j->text.len + n) * 2;
+    if (!fits || !nib_buf_reserve(&j->text, n) || !nib_buf_reserve(&j->marks, n)) return fail_memory(j, SIZE_MAX);
+    size_t taken = j->text.capacity + j->marks.capacity;
+    j->memory->limit = taken < j->max_bytes ? j->max_bytes - taken : 1;
+    return true;
+}
+
+bool nib_jinja_put(jinja *j, const char *text, size_t n, bool is_trusted) {
+    if (n == 0) return true;
+    if (!reserve(j, n)) return false;
+    memcpy(j->text.ptr + j->text.len, text, n);
+    memset(j->marks.ptr + j->marks.len, is_trusted, n);
+    j->text.len += n;
+    j->marks.len += n;
+    return true;
+}
+
+bool nib_jinja_put_str(jinja *j, const jinja_value *s) {
+    size_t at = j->marks.len;
+    if (!nib_jinja_put(j, s->as.ptr, s->len, s->is_trusted)) return false;
+    if (s->marks && s->len) memcpy(j->marks.ptr + at, s->marks, s->len);
+    return true;
+}
+
+bool nib_jinja_put_format(jinja *j, bool is_trusted, const char *format, ...) {
+    char text[128];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return nib_jinja_put(j, text, n < (int)sizeof text ? (size_t)n : sizeof text - 1, is_trusted);
+}
+
+bool nib_jinja_take(jinja *j, size_t mark, jinja_value *out) {
+    size_t n = j->text.len - mark;
+    const char *marks = j->marks.ptr + mark;
+    if (n > UINT32_MAX) return nib_jinja_fail(j, "a string of %zu bytes", n);
+    *out = jinja_str("", 0);
+    if (n) {
+        bool is_mixed = memchr(marks, !marks[0], n) != NULL;
+        char *copy = nib_jinja_alloc(j, is_mixed ? 2 * n : n);
+        if (!copy) return false;
+        memcpy(copy, j->text.ptr + mark, n);
+        *out = jinja_str(copy, n);
+        out->is_trusted = marks[0];
+        if (is_mixed) {
+            memcpy(copy + n, marks, n);
+            out->is_trusted = false;
+            out->marks = copy + n;
+        }
+    }
+    j->text.len = j->marks.len = mark;
+    return true;
+}
