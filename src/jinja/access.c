@@ -21,12 +21,22 @@ static bool get_method(jinja *j, const jinja_value *object, const jinja_value *n
     return true;
 }
 
+static bool param_names(jinja *j, const jinja_node *macro, jinja_value *out) {
+    jinja_value names;
+    if (!nib_jinja_list_new(j, JINJA_AS_TUPLE, 0, &names)) return false;
+    for (const jinja_node *param = macro->list; param; param = param->next)
+        if (!nib_jinja_list_add(j, &names, &param->value)) return false;
+    *out = names;
+    return true;
+}
+
 static bool macro_attr(jinja *j, const jinja_value *macro, const jinja_value *name, jinja_value *out) {
     const jinja_node *node = macro->as.macro->node;
     if (jinja_str_is(name, "name", 4)) *out = node->value;
     else if (jinja_str_is(name, "catch_varargs", 13)) *out = jinja_bool(node->flag);
     else if (jinja_str_is(name, "catch_kwargs", 12)) *out = jinja_bool(node->flag2);
-    else return missing(j, macro, name, out);
+    else if (!jinja_str_is(name, "arguments", 9)) return missing(j, macro, name, out);
+    else return param_names(j, node, out);
     return true;
 }
 
@@ -135,13 +145,11 @@ bool nib_jinja_slice(jinja *j, const jinja_value *object, const jinja_value part
     jinja_value self = *object;
     bool is_list = self.type == JINJA_LIST && (self.as.list->flavor <= JINJA_AS_TUPLE || self.as.list->flavor == JINJA_AS_RANGE);
     if (self.type == JINJA_UNDEFINED) return nib_jinja_fail_undefined(j, &self);
+    if (!is_list && self.type != JINJA_STR)
+        return nib_jinja_fail(j, "TypeError: '%s' object cannot be sliced", nib_jinja_type_name(&self));
     for (int i = 0; i < 3; i++)
         if (parts[i].type != JINJA_NONE && !jinja_is_integer(&parts[i]))
-            return missing(j, &self, &parts[i], out);
-    if (!is_list && self.type != JINJA_STR) {
-        jinja_value name = jinja_str("slice", 5);
-        return missing(j, &self, &name, out);
-    }
+            return nib_jinja_fail(j, "TypeError: slice indices must be integers or None");
     int64_t n, step = parts[2].type == JINJA_NONE ? 1 : jinja_as_int(&parts[2]);
     if (!nib_jinja_length(j, &self, &n)) return false;
     if (step == 0) return nib_jinja_fail(j, "ValueError: slice step cannot be zero");
@@ -153,9 +161,12 @@ bool nib_jinja_slice(jinja *j, const jinja_value *object, const jinja_value part
     int64_t count = step > 0 ? (stop - start + step - 1) / step : (start - stop - step - 1) / -step;
     if (count < 0 || (step > 0 ? start >= stop : start <= stop)) count = 0;
     if (self.type == JINJA_STR) return slice_string(j, &self, start, step, count, out);
-    if (!nib_jinja_list_new(j, self.as.list->flavor == JINJA_AS_TUPLE ? JINJA_AS_TUPLE : JINJA_AS_LIST, (uint32_t)count, out))
-        return false;
-    for (int64_t i = 0; i < count; i++) nib_jinja_list_add(j, out, &self.as.list->items[start + i * step]);
+    const jinja_list *list = self.as.list;
+    if (!nib_jinja_list_new(j, list->flavor, (uint32_t)count, out)) return false;
+    for (int64_t i = 0; i < count; i++) nib_jinja_list_add(j, out, &list->items[start + i * step]);
+    out->as.list->start = list->start + start * list->step; /* of a range */
+    out->as.list->stop = list->start + stop * list->step;
+    out->as.list->step = list->step * step;
     out->is_trusted = self.is_trusted;
     return true;
 }

@@ -289,6 +289,7 @@ static bool parse_row(jinja_parser *p, jinja_node *node, const jinja_builtin *(*
     if (!nib_jinja_parse_name(p, &node->value)) return false;
     node->row = find((nib_str){node->value.as.ptr, node->value.len});
     if (node->row || p->in_condition) return true;
+    p->at--;
     nib_jinja_parse_fail(p, "No %s named '%.*s' found.", what, (int)node->value.len, node->value.as.ptr);
     return false;
 }

@@ -93,10 +93,10 @@ bool nib_jinja_put_format(jinja *j, bool is_trusted, const char *format, ...) {
 
 bool nib_jinja_take(jinja *j, size_t mark, jinja_value *out) {
     size_t n = j->text.len - mark;
-    const char *marks = j->marks.ptr + mark;
     if (n > UINT32_MAX) return nib_jinja_fail(j, "a string of %zu bytes", n);
     *out = jinja_str("", 0);
     if (n) {
+        const char *marks = j->marks.ptr + mark;
         bool is_mixed = memchr(marks, !marks[0], n) != NULL;
         char *copy = nib_jinja_alloc(j, is_mixed ? 2 * n : n);
         if (!copy) return false;

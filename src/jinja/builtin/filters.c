@@ -145,10 +145,11 @@ bool nib_jinja_filter_round(jinja *j, const jinja_value *v, jinja_value *out) {
 
 bool nib_jinja_filter_filesizeformat(jinja *j, const jinja_value *v, jinja_value *out) {
     static const char letters[] = "kMGTPEZY";
-    jinja_value number;
+    jinja_value number = {0};
     bool is_binary = nib_jinja_is_true(&v[1]);
     size_t mark = nib_jinja_mark(j);
-    if (!nib_jinja_filter_float(j, (jinja_value[2]){v[0], {.type = JINJA_MISSING}}, &number)) return false;
+    if (!nib_jinja_filter_float(j, (jinja_value[2]){v[0], jinja_none()}, &number)) return false;
+    if (number.type != JINJA_FLOAT) return nib_jinja_fail(j, "TypeError: a number expected, found '%s'", nib_jinja_type_name(&v[0]));
     double bytes = number.as.f, base = is_binary ? 1024 : 1000, unit = base;
     bool ok;
     if (bytes == 1) {

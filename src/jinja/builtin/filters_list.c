@@ -18,14 +18,18 @@ static bool get_part(jinja *j, const jinja_value *v, const jinja_value *part, ji
     return nib_jinja_get_item(j, v, &key, out);
 }
 
-bool nib_jinja_get_path(jinja *j, const jinja_value *v, const jinja_value *path, jinja_value *out) {
+bool nib_jinja_get_path(jinja *j, const jinja_value *v, const jinja_value *path, const jinja_value *fallback, jinja_value *out) {
     jinja_value at = *v;
-    if (path->type == JINJA_INT) return nib_jinja_get_item(j, v, path, out);
+    if (path->type == JINJA_INT) {
+        if (!nib_jinja_get_item(j, v, path, &at)) return false;
+        if (at.type == JINJA_UNDEFINED && fallback) at = *fallback;
+    }
     for (uint32_t from = 0; path->type == JINJA_STR && from <= path->len;) {
         const char *dot = from < path->len ? memchr(path->as.ptr + from, '.', path->len - from) : NULL;
         uint32_t to = dot ? (uint32_t)(dot - path->as.ptr) : path->len;
         jinja_value part = jinja_part(*path, from, to);
         if (!get_part(j, &at, &part, &at)) return false;
+        if (at.type == JINJA_UNDEFINED && fallback) at = *fallback;
         from = to + 1;
     }
     *out = at;
@@ -34,7 +38,7 @@ bool nib_jinja_get_path(jinja *j, const jinja_value *v, const jinja_value *path,
 
 /* What an item is sorted or compared by: its attribute, strings in lower case unless case_sensitive. */
 static bool get_key(jinja *j, const jinja_value *item, const jinja_value *path, bool is_sensitive, jinja_value *out) {
-    if (!nib_jinja_get_path(j, item, path, out)) return false;
+    if (!nib_jinja_get_path(j, item, path, NULL, out)) return false;
     return is_sensitive || out->type != JINJA_STR || nib_jinja_map_case(j, out, JINJA_LOWER, out);
 }
 
@@ -106,7 +110,7 @@ bool nib_jinja_filter_sum(jinja *j, const jinja_value *v, jinja_value *out) {
     if (total.type == JINJA_STR) return nib_jinja_fail(j, "TypeError: sum() can't sum strings [use ''.join(seq) instead]");
     for (uint32_t i = 0; i < n; i++) {
         item = items[i];
-        if (has_path && !nib_jinja_get_path(j, &items[i], &v[1], &item)) return false;
+        if (has_path && !nib_jinja_get_path(j, &items[i], &v[1], NULL, &item)) return false;
         if (!nib_jinja_binary(j, JINJA_TOKEN_ADD, &total, &item, &total)) return false;
     }
     *out = total;
@@ -260,8 +264,7 @@ bool nib_jinja_filter_groupby(jinja *j, const jinja_value *v, jinja_value *out) 
             if (!nib_jinja_equal(j, &key_of[from], &key_of[i], &is_same)) return false;
             if (is_same && !nib_jinja_list_add(j, &group, &in_order[i])) return false;
         }
-        if (!nib_jinja_get_path(j, &in_order[from], &v[1], &tuple)) return false;
-        if (tuple.type == JINJA_UNDEFINED) tuple = key_of[from];
+        if (!nib_jinja_get_path(j, &in_order[from], &v[1], jinja_is_given(&v[2]) ? &v[2] : NULL, &tuple)) return false;
         if (!nib_jinja_tuple_of(j, &tuple, &group, &tuple) || !nib_jinja_list_add(j, out, &tuple)) return false;
     }
     return true;
@@ -320,8 +323,7 @@ static bool map_attribute(jinja *j, const jinja_value *v, const jinja_value *ite
     jinja_value item;
     if (v[2].as.dict->n != 1u + (fallback != NULL)) return nib_jinja_fail(j, "Unexpected keyword argument of map");
     for (uint32_t i = 0; i < n; i++) {
-        if (!nib_jinja_get_path(j, &items[i], path, &item)) return false;
-        if (item.type == JINJA_UNDEFINED && fallback && fallback->type != JINJA_NONE) item = *fallback;
+        if (!nib_jinja_get_path(j, &items[i], path, fallback && fallback->type != JINJA_NONE ? fallback : NULL, &item)) return false;
         if (!nib_jinja_list_add(j, out, &item)) return false;
     }
     return true;
@@ -364,7 +366,7 @@ static bool choose(jinja *j, const jinja_value *v, bool by_attribute, bool wante
     jinja_args args = rest_of(v, n_before + 1);
     for (uint32_t i = 0; i < n; i++) {
         key = items[i];
-        if (by_attribute && !nib_jinja_get_path(j, &items[i], &given->items[0], &key)) return false;
+        if (by_attribute && !nib_jinja_get_path(j, &items[i], &given->items[0], NULL, &key)) return false;
         if (!holds(j, test, &key, &args, &is_chosen)) return false;
         if (is_chosen == wanted && !nib_jinja_list_add(j, out, &items[i])) return false;
     }

@@ -89,13 +89,14 @@ bool nib_jinja_filter_indent(jinja *j, const jinja_value *v, jinja_value *out) {
 bool nib_jinja_filter_truncate(jinja *j, const jinja_value *v, jinja_value *out) {
     jinja_value s, end;
     int64_t length, leeway, n;
-    if (!nib_jinja_want_str(j, &v[0], "", &s) || !nib_jinja_want_int(j, &v[1], 255, &length) ||
-        !nib_jinja_want_str(j, &v[3], "...", &end) || !nib_jinja_want_int(j, &v[4], 5, &leeway) || !nib_jinja_length(j, &s, &n))
+    if (!nib_jinja_want_int(j, &v[1], 255, &length) || !nib_jinja_want_str(j, &v[3], "...", &end) ||
+        !nib_jinja_want_int(j, &v[4], 5, &leeway) || !nib_jinja_length(j, &v[0], &n))
         return false;
     int64_t kept = length - (int64_t)nib_jinja_count(end.as.ptr, end.len);
     if (kept < 0 || leeway < 0) return nib_jinja_fail(j, "AssertionError: truncate to less than the end needs");
-    *out = s;
+    *out = v[0];
     if (leeway > INT64_MAX - length || n <= length + leeway) return true;
+    if (!nib_jinja_want_str(j, &v[0], "", &s)) return false;
     jinja_value part = jinja_part(s, 0, nib_jinja_offset(s.as.ptr, s.len, (size_t)kept));
     uint32_t blank = part.len; /* the last one before the cut */
     while (blank > 0 && part.as.ptr[blank - 1] != ' ') blank--;
@@ -127,7 +128,7 @@ bool nib_jinja_filter_join(jinja *j, const jinja_value *v, jinja_value *out) {
     if (!jinja_is_given(&v[2]) || v[2].type == JINJA_NONE) return nib_jinja_join(j, &separator, &v[0], true, out);
     if (!nib_jinja_items(j, &v[0], &items, &n) || !nib_jinja_list_new(j, JINJA_AS_LIST, n, &list)) return false;
     for (uint32_t i = 0; i < n; i++)
-        if (!nib_jinja_get_path(j, &items[i], &v[2], &item) || !nib_jinja_list_add(j, &list, &item)) return false;
+        if (!nib_jinja_get_path(j, &items[i], &v[2], NULL, &item) || !nib_jinja_list_add(j, &list, &item)) return false;
     return nib_jinja_join(j, &separator, &list, true, out);
 }
 
@@ -140,7 +141,8 @@ bool nib_jinja_filter_format(jinja *j, const jinja_value *v, jinja_value *out) {
 
 bool nib_jinja_filter_urlencode(jinja *j, const jinja_value *v, jinja_value *out) {
     jinja_value s;
-    if (v[0].type == JINJA_DICT || v[0].type == JINJA_LIST) return nib_jinja_fail(j, "urlencode of a %s is not supported", nib_jinja_type_name(&v[0]));
+    if (v[0].type == JINJA_DICT || v[0].type == JINJA_LIST)
+        return nib_jinja_fail(j, "urlencode of a %s is not supported", nib_jinja_type_name(&v[0]));
     if (!nib_jinja_to_str(j, &v[0], &s)) return false;
     size_t mark = nib_jinja_mark(j);
     for (size_t i = 0; i < s.len; i++) {

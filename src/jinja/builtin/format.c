@@ -235,6 +235,7 @@ typedef struct brace_args {
     const jinja_list *items;
     const jinja_dict *named;
     int64_t next; /* the number of the next field without a name */
+    bool has_numbers; /* in fields: then none may lack one */
 } brace_args;
 
 /* The value that "0", "name", "" names, and its ".attribute" and "[key]" parts. */
@@ -245,7 +246,10 @@ static bool read_path(jinja *j, const char **at, const char *end, brace_args *ar
     jinja_value name = jinja_str(from, (size_t)(p - from));
     if (name.len == 0 || nib_jinja_is_digit(*from)) {
         if (!read_number(j, &from, p, &number)) return false;
+        args->has_numbers |= name.len > 0;
         if (name.len == 0) number = args->next++;
+        if (args->has_numbers && args->next > 0)
+            return nib_jinja_fail(j, "ValueError: fields with numbers and without them in one format");
         if (number >= args->items->n) return nib_jinja_fail(j, "IndexError: Replacement index %lld out of range", (long long)number);
         *out = args->items->items[number];
     } else {
@@ -326,7 +330,7 @@ static bool put_replacement(jinja *j, const char **at, const char *end, brace_ar
 bool nib_jinja_brace_format(jinja *j, const jinja_value *format, const jinja_value *args, const jinja_dict *named,
                             jinja_value *out) {
     jinja_value s = *format;
-    brace_args given = {args->as.list, named, 0};
+    brace_args given = {args->as.list, named, 0, false};
     size_t mark = nib_jinja_mark(j), at = 0;
     while (at < s.len) {
         size_t from = at;

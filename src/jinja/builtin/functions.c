@@ -46,7 +46,7 @@ static bool fn_dict(jinja *j, const jinja_value *v, jinja_value *out) {
         if (!nib_jinja_items(j, &args->items[0], &items, &n)) return false;
         for (uint32_t i = 0; i < n; i++) {
             if (!nib_jinja_items(j, &items[i], &pair, &two)) return false;
-            if (two != 2) return nib_jinja_fail(j, "ValueError: dictionary update sequence element #%u has length %u; 2 is required", i, two);
+            if (two != 2) return nib_jinja_fail(j, "ValueError: element %u of a dict has length %u; 2 is required", i, two);
             if (!nib_jinja_set(j, dict.as.dict, &pair[0], &pair[1])) return false;
         }
     }

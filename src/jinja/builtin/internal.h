@@ -38,7 +38,7 @@ bool nib_jinja_brace_format(jinja *j, const jinja_value *format, const jinja_val
                             jinja_value *out);
 
 /* ---- lists (filters_list.c) */
-/* "a.b.0" or a number, item by item; MISSING: the value itself. */
-bool nib_jinja_get_path(jinja *j, const jinja_value *v, const jinja_value *path, jinja_value *out);
+/* "a.b.0" or a number, item by item; MISSING: the value itself. fallback, unless NULL, takes the place of undefined parts. */
+bool nib_jinja_get_path(jinja *j, const jinja_value *v, const jinja_value *path, const jinja_value *fallback, jinja_value *out);
 
 #endif
