@@ -155,7 +155,7 @@ bool nib_jinja_filter_filesizeformat(jinja *j, const jinja_value *v, jinja_value
     if (bytes == 1) {
         ok = nib_jinja_put(j, "1 Byte", 6, true);
     } else if (bytes < base) {
-        ok = nib_jinja_put_format(j, true, "%.0f Bytes", trunc(bytes));
+        ok = nib_jinja_put_format(j, true, "%.0f Bytes", trunc(bytes) + 0.0);
     } else {
         size_t i = 0;
         while (i < sizeof letters - 2 && bytes >= unit * base) {
