@@ -106,7 +106,7 @@ static int write_chunk(const char *text, size_t n, void *out) {
 }
 
 static void dump(nib_cli_out *out, json_t *value, size_t flags) {
-    json_dump_callback(value, write_chunk, out, JSON_COMPACT | JSON_REAL_PRECISION(9) | flags);
+    json_dump_callback(value, write_chunk, out, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9) | flags);
     nib_cli_out_puts(out, "\n");
     json_decref(value);
 }

@@ -91,7 +91,7 @@ class Maker:
             "selectattr('k')|list", "selectattr('age', 'eq', 3)|list", "rejectattr('age', '>', 3)|list", "sort(attribute='age')",
             "sort(reverse=true)", "sort(case_sensitive=true)", "sort(attribute='age,name')|map(attribute='name')|list",
             "groupby('age')|list", "dictsort(by='value')", "dictsort(true)", "dictsort(reverse=true)", "tojson(indent=2)",
-            "tojson(separators=(',', ':'))", "tojson(sort_keys=true)", "tojson(ensure_ascii=true)", "max(attribute='age')", "urlencode",
+            "tojson(separators=(',', ':'))", "tojson(sort_keys=true)", "tojson(ensure_ascii=true)", "max(attribute='age')",
             "min(attribute='name')", "sum(attribute='age')", "escape", "safe", "e", "forceescape", "striptags", "xmlattr",
             "filesizeformat", "filesizeformat(true)", "format(1, 2)", "attr('name')", "int(5, 16)", "float(1.5)", "round(1, 'floor')",
             "round(0, 'ceil')", "round(-1)", "unique(attribute='age')|list", "map('length')|list", "map('tojson')|join(',')",
@@ -129,7 +129,7 @@ class Maker:
             lambda: f"{self.name()}|{self.filter(depth)}", lambda: f"{self.name()}|{self.filter(depth)}", lambda: f"{e()} is {self.pick('', 'not ')}{self.test()}",
             lambda: f"{self.name()}.{self.method()}", lambda: f"({e()}).{self.method()}", lambda: f"{self.name()}{self.slice()}",
             lambda: f"({e()}){self.slice()}", lambda: f"{self.name()}[{e()}]", lambda: f"{e()} if {e()} else {e()}", lambda: f"{e()} if {e()}",
-            lambda: f"[{e()}, {e()}]", lambda: f"{{'k': {e()}, {self.literal()}: {e()}}}", lambda: self.call(depth), lambda: f"2 ** {self.pick('3', '0.5', '-1', 'n')}")()
+            lambda: f"[{e()}, {e()}]", lambda: f"{{'k': {e()}, {self.pick('1', 'none', '(1, 2)', 'true', '1.5')}: {e()}}}", lambda: self.call(depth), lambda: f"2 ** {self.pick('3', '0.5', '-1', 'n')}")()
 
     def space(self):
         return self.pick("", "", " ", "\n", "  \n  ", "\n\n", "a ", " b\n", "\t", "é ")

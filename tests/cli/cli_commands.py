@@ -1,4 +1,4 @@
-"""The other commands: tokenize, detokenize, score, perplexity, trace, inspect, check, bench."""
+"""The other commands: tokenize, detokenize, render, score, perplexity, trace, inspect, check, bench."""
 import json
 import math
 import os
@@ -76,6 +76,32 @@ class Tokens(Case):
         answers = self.jsonl("tokenize", *[{"text": "hello there, number %d" % i} for i in range(n)])
         self.assertEqual(len(answers), n)
         self.assertGreater(n / (time.time() - start), 2000)
+
+
+class Render(Case):
+    def template(self, text):
+        path = os.path.join(Config.scratch, "template.jinja")
+        with open(path, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        return path
+
+    def test_lines(self):
+        path = self.template("{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}\n{{ 1 + tools }}")
+        good, bad = {"messages": [{"role": "user", "content": "a<|x|>"}], "tools": 1}, {"messages": []}
+        r = self.nib("render", "--template", path, "--jsonl", "--spans", stdin="\n".join(map(json.dumps, [good, bad])).encode(), code=1)
+        self.assertEqual(r.lines[0]["text"], "<|user|>a<|x|>2")
+        self.assertEqual("".join(s["text"] for s in r.lines[0]["spans"] if not s["trusted"]), "usera<|x|>2")
+        self.assertEqual({k: r.lines[1]["error"][k] for k in ("line", "column")}, {"line": 2, "column": 6})
+
+    def test_one(self):
+        path = self.template("{{ strftime_now('%d %b %Y') }} {{ s }}")
+        self.assertEqual(self.nib("render", "--template", path, "--date", "2024-07-26", stdin=b'{"s": "x"}').out, "26 Jul 2024 x")
+        self.assertEqual(self.nib("render", "--template", path, "--date", "2024-02-29", "--spans", stdin=b'{"s": "x"}').out,
+                         'trusted   "29 Feb 2024 "\nuntrusted "x"\n')
+        self.usage("render", "--template", path, "--date", "2023-02-29", stdin=b"{}", says="--date")
+        self.usage("render", stdin=b"{}", says="--template")
+        r = self.nib("render", "--template", self.template("a\n{{ x"), stdin=b"{}", code=1)
+        self.assertIn(":2:1: ", r.err)
 
 
 class Score(Case):

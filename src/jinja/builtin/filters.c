@@ -139,7 +139,7 @@ bool nib_jinja_filter_round(jinja *j, const jinja_value *v, jinja_value *out) {
     }
     bool is_ceil = jinja_str_is(&method, "ceil", 4);
     if (!is_ceil && !jinja_str_is(&method, "floor", 5)) return nib_jinja_fail(j, "method must be common, ceil or floor");
-    *out = jinja_float((is_ceil ? ceil(x * unit) : floor(x * unit)) / unit);
+    *out = jinja_float((is_ceil ? ceil(x * unit) : floor(x * unit)) / unit + 0.0);
     return true;
 }
 

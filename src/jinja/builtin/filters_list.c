@@ -203,12 +203,14 @@ bool nib_jinja_filter_dictsort(jinja *j, const jinja_value *v, jinja_value *out)
     return keys && sorted(j, pairs.as.list->items, keys, n, nib_jinja_is_true(&v[3]), out);
 }
 
-/* "a,b" sorts by a, then by b. */
+/* "a,b" sorts by a, then by b. The key is a list in any case: what is equal in lists is never asked for its order. */
 static bool get_sort_key(jinja *j, const jinja_value *item, const jinja_value *paths, bool is_sensitive, jinja_value *out) {
-    bool is_list = paths->type == JINJA_STR && paths->len && memchr(paths->as.ptr, ',', paths->len);
-    if (!is_list) return get_key(j, item, paths, is_sensitive, out);
-    jinja_value list;
+    jinja_value list, whole;
     if (!nib_jinja_list_new(j, JINJA_AS_LIST, 2, &list)) return false;
+    if (paths->type != JINJA_STR) {
+        *out = list;
+        return get_key(j, item, paths, is_sensitive, &whole) && nib_jinja_list_add(j, out, &whole);
+    }
     for (uint32_t from = 0; from <= paths->len;) {
         const char *comma = from < paths->len ? memchr(paths->as.ptr + from, ',', paths->len - from) : NULL;
         uint32_t to = comma ? (uint32_t)(comma - paths->as.ptr) : paths->len;

@@ -123,7 +123,8 @@ const jinja_builtin *nib_jinja_find_method(const jinja_value *object, nib_str na
 #undef METHOD
 #undef UNSAFE
     };
-    bool is_tuple = object->type == JINJA_LIST && object->as.list->flavor == JINJA_AS_TUPLE;
+    bool is_tuple = object->type == JINJA_LIST &&
+                    (object->as.list->flavor == JINJA_AS_TUPLE || object->as.list->flavor == JINJA_AS_RANGE);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         bool is_of_tuples = rows[i].row.call == nib_jinja_method_list_count || rows[i].row.call == nib_jinja_method_list_index;
         if (!takes(object, rows[i].type) && !(is_tuple && rows[i].type == JINJA_LIST && is_of_tuples)) continue;
