@@ -107,6 +107,7 @@ static void test_errors(void **state) {
     (void)state;
     refuses("a\n{{ nope.x }}", "'nope' is undefined", 2, 8);
     refuses("{{ raise_exception('no ' ~ n) }}", "no 7", 1, 19);
+    refuses("{{ raise_exception('\\0x') }}", "without a message", 1, 19);
     refuses("\r\n\r\n é{{ l.append(1) }}", "unsafe", 3, 14);
     refuses("{% if %}", "expected an expression", 1, 7);
     refuses("{% for x in l %}", "expected 'endfor'", 1, 17);

@@ -86,6 +86,7 @@ static bool fn_raise_exception(jinja *j, const jinja_value *v, jinja_value *out)
     (void)out;
     jinja_value text;
     if (!nib_jinja_to_str(j, &v[1], &text)) return false;
+    if (text.len == 0 || !text.as.ptr[0]) return nib_jinja_fail(j, "the template raised an exception without a message");
     return nib_jinja_fail(j, "%.*s", (int)(text.len < 490 ? text.len : 490), text.as.ptr);
 }
 
