@@ -2,7 +2,7 @@
 
 usage: same_bits.py NIB MODEL.gguf...
 
-For each type of KV cache, the scalar level one token at a time is the reference; `--logits-hash` of every other way must be
+For each type of KV cache (f16 alone after the first model), the scalar level one token at a time is the reference; `--logits-hash` of every other way must be
 equal. Levels that this machine lacks are named. Exit status 1 on the first difference, 77 without models.
 """
 import itertools
@@ -39,7 +39,8 @@ def main(nib, models):
         else:
             print(f"{level}: not on this machine")
     n = 0
-    for model, kv in itertools.product(models, ("f16", "f32", "q8_0")):
+    caches = ("f16", "f32", "q8_0")
+    for model, kv in [(models[0], kv) for kv in caches] + [(model, "f16") for model in models[1:]]:
         cache = ("-ctk", kv, "-ctv", kv)
         want = logits_hash(nib, model, *cache, "--isa", "scalar", "-ub", "1")
         for level, (threads, chunk) in itertools.product(levels, (("1", "512"), ("2", "512"), ("3", "7"))):

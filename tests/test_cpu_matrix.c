@@ -3,6 +3,7 @@
 #include "base/half.h"
 #include "base/mem.h"
 #include "cpu/product.h"
+#include "support/level.h"
 #include "support/matrix_naive.h"
 #include "support/slow.h"
 
@@ -150,7 +151,7 @@ static void test_levels_agree(void **unused) {
                 float *want = product_run(&p, scalar, 0);
                 for (const char *const *name = nib_isa_names(); *name; name++) {
                     const nib_cpu_isa *isa;
-                    if (!nib_isa_usable(*name)) continue;
+                    if (!IS_WANTED(*name) || !nib_isa_usable(*name)) continue;
                     assert_int_equal(nib_cpu_isa_find(&isa, *name, NULL), NIB_OK);
                     for (uint32_t split = 0; split <= p.m.n_groups; split += 2, n_cases++) {
                         float *got = product_run(&p, isa, split);
@@ -183,7 +184,7 @@ static void test_levels_agree_on_large_products(void **unused) {
             float *want = product_run(&p, scalar, 0);
             for (const char *const *name = nib_isa_names(); *name; name++) {
                 const nib_cpu_isa *isa;
-                if (nib_cpu_isa_find(&isa, *name, NULL) != NIB_OK) continue;
+                if (!IS_WANTED(*name) || nib_cpu_isa_find(&isa, *name, NULL) != NIB_OK) continue;
                 float *got = product_run(&p, isa, 1);
                 n += compare(&p, isa, want, got);
                 nib_free(got);
@@ -223,7 +224,7 @@ static void test_broken_numbers_stay_visible(void **unused) {
                         assert_true(isfinite(want[t * 23 + r]));
             for (const char *const *name = nib_isa_names(); *name; name++) {
                 const nib_cpu_isa *isa;
-                if (nib_cpu_isa_find(&isa, *name, NULL) != NIB_OK) continue;
+                if (!IS_WANTED(*name) || nib_cpu_isa_find(&isa, *name, NULL) != NIB_OK) continue;
                 float *got = product_run(&p, isa, 1);
                 compare(&p, isa, want, got);
                 nib_free(got);

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "support/files.h"
+#include "support/level.h"
 #include "support/slow.h"
 #include "support/tiny.h"
 
@@ -126,7 +127,7 @@ static void compare_all(const tiny_model *m, const char *kv) {
     close_model(&scalar);
     for (uint32_t i = 1; i < N_TOK; i++) assert_true(want[i] != want[i - 1]);
     for (const char *const *isa = nib_isa_names(); *isa; isa++) {
-        if (!nib_isa_usable(*isa)) continue;
+        if (!IS_WANTED(*isa) || !nib_isa_usable(*isa)) continue;
         open_model(&f, m, *isa);
         static const struct {
             uint32_t chunk, n_ubatch;
