@@ -157,6 +157,7 @@ static void test_same_bits(void **state) {
     (void)state;
     for (size_t a = 0; a < 4; a++)
         for (size_t k = 0; k < 3; k += IS_EMULATED ? 2 : 1) {
+            if (IS_SANITIZED && k != a % 3) continue;
             tiny_model m = model_of(arch_names[a], a % 2 ? "Q4_0" : "Q8_0");
             compare_all(&m, kv_types[k]);
         }
