@@ -102,7 +102,7 @@ static json_t *spans_of(const nib_rendered *rendered) {
 /* {"messages", …} -> {"text"} or {"error": {"message", "line", "column"}} */
 static nib_status answer(void *user, json_t *request, json_t *reply, nib_error *err) {
     render_state *r = user;
-    nib_rendered rendered;
+    nib_rendered rendered = {0};
     uint32_t column;
     nib_status status = render(r, request, &rendered, err);
     if (status != NIB_OK) {

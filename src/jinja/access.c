@@ -158,7 +158,7 @@ bool nib_jinja_slice(jinja *j, const jinja_value *object, const jinja_value part
     int64_t low = step < 0 ? -1 : 0, high = step < 0 ? n - 1 : n;
     int64_t start = clamp(&parts[0], n, low, high, step < 0 ? high : low);
     int64_t stop = clamp(&parts[1], n, low, high, step < 0 ? low : high);
-    int64_t count = step > 0 ? (stop - start + step - 1) / step : (start - stop - step - 1) / -step;
+    int64_t count = step > 0 ? (stop - start + step - 1) / step : step < 0 ? (start - stop - step - 1) / -step : 0;
     if (count < 0 || (step > 0 ? start >= stop : start <= stop)) count = 0;
     if (self.type == JINJA_STR) return slice_string(j, &self, start, step, count, out);
     const jinja_list *list = self.as.list;

@@ -90,7 +90,7 @@ static bool grow(nib_arena *arena, jinja_dict *dict) {
     jinja_pair *pairs = nib_arena_alloc(arena, capacity * sizeof *pairs);
     uint32_t *slots = capacity > SEARCHED ? nib_arena_alloc(arena, (size_t)capacity * 2 * sizeof *slots) : NULL;
     if (!pairs || (capacity > SEARCHED && !slots)) return false;
-    if (dict->n) memcpy(pairs, dict->pairs, dict->n * sizeof *pairs);
+    if (dict->pairs) memcpy(pairs, dict->pairs, dict->n * sizeof *pairs);
     dict->pairs = pairs;
     dict->capacity = capacity;
     if (!slots) return true;
@@ -107,7 +107,7 @@ bool nib_jinja_dict_set(nib_arena *arena, jinja_dict *dict, const jinja_value *k
         dict->pairs[known - dict->pairs].value = *value;
         return true;
     }
-    if (dict->n == dict->capacity && !grow(arena, dict)) return false;
+    if ((dict->n == dict->capacity || !dict->pairs) && !grow(arena, dict)) return false;
     dict->pairs[dict->n++] = (jinja_pair){*key, *value};
     if (dict->n_slots) *find_slot(dict, key) = dict->n;
     return true;

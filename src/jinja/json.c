@@ -122,9 +122,9 @@ static bool read_number(reader *r, jinja_value *out) {
     }
     text[n] = 0;
     const char *digits = text + (text[0] == '-');
-    char *end, *last = text + n - 1;
+    char *end, last = n ? text[n - 1] : 0;
     bool is_bad = !nib_jinja_is_digit(*digits) || (digits[0] == '0' && nib_jinja_is_digit(digits[1])) || strstr(text, ".e") ||
-                  strstr(text, ".E") || !nib_jinja_is_digit(*last);
+                  strstr(text, ".E") || !nib_jinja_is_digit(last);
     errno = 0;
     if (is_float) *out = jinja_float(strtod(text, &end));
     else *out = jinja_int(strtoll(text, &end, 10));

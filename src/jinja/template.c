@@ -43,7 +43,7 @@ static nib_status copy_source(nib_template *t, nib_str text, nib_str *out, nib_e
 }
 
 nib_status nib_template_new(nib_template **out, const char *text, size_t len, nib_error *err) {
-    nib_str source;
+    nib_str source = {0};
     *out = NULL;
     if (len > MAX_SOURCE) return nib_fail(err, NIB_E_LIMIT, "a template of %zu bytes, at most %d are read", len, MAX_SOURCE);
     nib_template *t = nib_calloc(1, sizeof *t);

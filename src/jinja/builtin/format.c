@@ -95,7 +95,7 @@ static bool to_text(jinja *j, const field *f, const jinja_value *v, jinja_value 
 }
 
 static bool put_field(jinja *j, const field *f, const jinja_value *v) {
-    jinja_value text;
+    jinja_value text = {0};
     bool is_number = jinja_is_number(v) && f->type != 's';
     if (f->width > MAX_WIDTH || f->precision > MAX_PRECISION) return nib_jinja_fail(j, "ValueError: a format that is too wide");
     if (!to_text(j, f, v, &text)) return false;
@@ -310,7 +310,7 @@ static bool read_spec(jinja *j, const char **at, const char *end, field *f) {
 static bool put_replacement(jinja *j, const char **at, const char *end, brace_args *args) {
     field f = {.fill = jinja_str(" ", 1), .precision = -1};
     const char *p = *at;
-    jinja_value v;
+    jinja_value v = {0};
     if (!read_path(j, &p, end, args, &v)) return false;
     if (end - p > 1 && *p == '!') {
         size_t mark = nib_jinja_mark(j);
