@@ -57,7 +57,6 @@ struct nib_cpu {
 
     /* The current run. */
     const nib_plan_batch *batch;
-    bool is_single;           /* one token: shares holds */
     int n_active;             /* threads that take part */
     nib_cpu_block *blocks;
     uint32_t n_blocks;
@@ -88,6 +87,11 @@ static inline uint32_t nib_cpu_n_rows(const nib_cpu *cpu, nib_plan_rows rows) {
     return rows == NIB_ROWS_TOK ? cpu->batch->n_tok : cpu->batch->n_out;
 }
 
+/* One token: shares holds. */
+static inline bool nib_cpu_is_single(const nib_cpu *cpu) {
+    return cpu->batch->n_tok == 1;
+}
+
 /* A thread's part of a by-row step: rows t0 … t1-1, of which heads h0 … h1-1 of n_head. */
 typedef struct nib_cpu_part {
     uint32_t t0, t1, h0, h1;
@@ -95,7 +99,7 @@ typedef struct nib_cpu_part {
 
 static inline nib_cpu_part nib_cpu_my_part(const nib_cpu *cpu, const nib_plan_step *s, int index, uint32_t n_head) {
     uint64_t n = nib_cpu_n_rows(cpu, s->rows), t = (uint64_t)cpu->n_active, i = (uint64_t)index;
-    nib_cpu_share share = cpu->is_single ? cpu->shares[s - cpu->plan->steps] : NIB_SHARE_ROW;
+    nib_cpu_share share = nib_cpu_is_single(cpu) ? cpu->shares[s - cpu->plan->steps] : NIB_SHARE_ROW;
     if (share == NIB_SHARE_OWN) return (nib_cpu_part){0, 1, 0, n_head};
     if (share == NIB_SHARE_HEADS) return (nib_cpu_part){0, 1, (uint32_t)(n_head * i / t), (uint32_t)(n_head * (i + 1) / t)};
     return (nib_cpu_part){(uint32_t)(n * i / t), (uint32_t)(n * (i + 1) / t), 0, n_head};

@@ -58,7 +58,7 @@ bool nib_cpu_needs_barrier(const nib_cpu *cpu, size_t i) {
     const nib_plan *plan = cpu->plan;
     if (i == 0) return false;
     bool before = nib_plan_op_is_by_row(plan->steps[i - 1].op), here = nib_plan_op_is_by_row(plan->steps[i].op);
-    if (!cpu->is_single) return !(before && here);
+    if (!nib_cpu_is_single(cpu)) return !(before && here);
     if (before && here) return cpu->shares[i - 1] != cpu->shares[i];
     return !(before && cpu->shares[i - 1] == NIB_SHARE_OWN); /* the product that reads what this thread made */
 }
@@ -69,12 +69,12 @@ static float *row_of(const nib_cpu *cpu, int index) {
 
 static bool has_own_row(const nib_cpu *cpu, int act) {
     const nib_cpu_act_place *p = &cpu->act_places[act];
-    return cpu->is_single ? p->own_row_when_single || p->own_row : p->own_row;
+    return p->own_row || (nib_cpu_is_single(cpu) && p->own_row_when_single);
 }
 
 nib_cpu_act nib_cpu_act_of(const nib_cpu *cpu, int act, int index) {
     const nib_plan_act *a = &cpu->plan->acts[act];
-    bool is_own = cpu->is_single && cpu->act_places[act].own_when_single, own_row = has_own_row(cpu, act);
+    bool is_own = nib_cpu_is_single(cpu) && cpu->act_places[act].own_when_single, own_row = has_own_row(cpu, act);
     void *memory = is_own ? (void *)((unsigned char *)row_of(cpu, index) + cpu->own_act_at) : cpu->act_memory[act];
     nib_cpu_act bound;
     nib_cpu_act_bind(&bound, memory, own_row ? row_of(cpu, index) : cpu->buffers[a->source], own_row ? 0 : a->width,

@@ -1,0 +1,99 @@
+/* tests/test_cpu_share.c - barriers of a run: few for one token, one wherever threads exchange rows for many. */
+#include "cpu/internal.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+/* One layer: buffers 0 x, 1 norm, 2 q, 3 k, 4 attention, 5 gate, 6 up, 7 product; acts in the order of their steps. */
+enum { N_STEPS = 12, N_ACTS = 4 };
+static nib_plan_step steps[N_STEPS] = {
+    {.op = NIB_OP_NORM, .in = 0, .in2 = -1, .out = 1, .act = 0},
+    {.op = NIB_OP_MATMUL, .in = -1, .in2 = -1, .out = -1, .act = 0, .n_products = 2, .product = {{0, -1, 2}, {1, -1, 3}}},
+    {.op = NIB_OP_ROPE, .in = 2, .in2 = -1, .out = 2, .act = -1, .n_head = 4},
+    {.op = NIB_OP_ROPE, .in = 3, .in2 = -1, .out = 3, .act = -1, .n_head = 2},
+    {.op = NIB_OP_KV_STORE, .in = 3, .in2 = 3, .out = -1, .act = -1, .n_head_kv = 2},
+    {.op = NIB_OP_ATTENTION, .in = 2, .in2 = -1, .out = 4, .act = -1},
+    {.op = NIB_OP_QUANT, .in = 4, .in2 = -1, .out = -1, .act = 1},
+    {.op = NIB_OP_MATMUL, .in = -1, .in2 = -1, .out = 0, .act = 1, .adds = true, .n_products = 1, .product = {{2, -1, 7}}},
+    {.op = NIB_OP_NORM, .in = 0, .in2 = -1, .out = 1, .act = 2},
+    {.op = NIB_OP_MATMUL, .in = -1, .in2 = -1, .out = -1, .act = 2, .n_products = 2, .product = {{3, -1, 5}, {4, -1, 6}}},
+    {.op = NIB_OP_GLU, .in = 5, .in2 = 6, .out = 5, .act = 3},
+    {.op = NIB_OP_MATMUL, .in = -1, .in2 = -1, .out = 0, .act = 3, .adds = true, .n_products = 1, .product = {{5, -1, 7}}},
+};
+
+typedef struct fixture {
+    nib_plan plan;
+    nib_plan_batch batch;
+    nib_cpu_share shares[N_STEPS];
+    nib_cpu_act_place places[N_ACTS];
+    unsigned forms[N_ACTS];
+    nib_cpu cpu;
+} fixture;
+
+static void open_fixture(fixture *f, unsigned forms) {
+    *f = (fixture){.plan = {.steps = steps, .n_steps = N_STEPS, .n_acts = N_ACTS, .logits = -1}};
+    for (int i = 0; i < N_ACTS; i++) f->forms[i] = forms;
+    f->cpu.plan = &f->plan;
+    f->cpu.batch = &f->batch;
+    f->cpu.shares = f->shares;
+    f->cpu.act_places = f->places;
+    f->cpu.act_forms = f->forms;
+    f->cpu.n_active = 2;
+    nib_cpu_share_plan(&f->cpu);
+}
+
+static int barriers(fixture *f, uint32_t n_tok) {
+    int n = 0;
+    f->batch.n_tok = n_tok;
+    for (size_t i = 0; i < N_STEPS; i++) n += nib_cpu_needs_barrier(&f->cpu, i);
+    return n;
+}
+
+static void test_one_token_needs_fewer_barriers(void **unused) {
+    (void)unused;
+    fixture f;
+    open_fixture(&f, NIB_ACT_Q32);
+    assert_int_equal(barriers(&f, 2), 9); /* around every product and the attention */
+    assert_int_equal(barriers(&f, 1), 5); /* norm, quantise and gate are repeated by every thread */
+}
+
+static void test_heads_and_rows(void **unused) {
+    (void)unused;
+    fixture f;
+    open_fixture(&f, NIB_ACT_Q32);
+    f.batch.n_tok = 1;
+    for (int index = 0; index < 2; index++) {
+        nib_cpu_part p = nib_cpu_my_part(&f.cpu, &steps[3], index, 2), own = nib_cpu_my_part(&f.cpu, &steps[0], index, 0);
+        assert_int_equal(p.t1 - p.t0, 1);
+        assert_int_equal(p.h0, index);
+        assert_int_equal(p.h1, index + 1);
+        assert_int_equal(own.t1 - own.t0, 1);
+    }
+    f.batch.n_tok = 3;
+    nib_cpu_part a = nib_cpu_my_part(&f.cpu, &steps[3], 0, 2), b = nib_cpu_my_part(&f.cpu, &steps[3], 1, 2);
+    assert_true(a.t0 == 0 && a.t1 == b.t0 && b.t1 == 3);
+    assert_true(a.h0 == 0 && a.h1 == 2 && b.h0 == 0 && b.h1 == 2);
+}
+
+/* A product that reads the floats themselves finds them in the buffer of all rows; codes need them no longer. */
+static void test_rows_of_floats(void **unused) {
+    (void)unused;
+    fixture f;
+    open_fixture(&f, NIB_ACT_Q32);
+    assert_true(f.places[0].own_row && f.places[3].own_row && !f.places[1].own_row);
+    open_fixture(&f, NIB_ACT_F32);
+    assert_false(f.places[0].own_row || f.places[3].own_row);
+    assert_true(f.places[0].own_row_when_single);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_token_needs_fewer_barriers),
+        cmocka_unit_test(test_heads_and_rows),
+        cmocka_unit_test(test_rows_of_floats),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
