@@ -8,8 +8,8 @@
 #include "base/buf.h"
 #include "base/status.h"
 #include "nib.h"
+#include "support/conformance.h"
 
-#include <dirent.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,27 +147,10 @@ static void run_template(const char *folder, const char *file_name) {
     nib_buf_free(&cases);
 }
 
-static int is_template(const struct dirent *entry) {
-    size_t n = strlen(entry->d_name);
-    return n > 6 && strcmp(entry->d_name + n - 6, ".jinja") == 0;
-}
-
 int main(int argc, char **argv) {
-    char folder[2048];
-    const char *data = getenv("NIB_CONFORMANCE_DATA");
-    if (argc < 2 && !data) {
-        printf("skipped: NIB_CONFORMANCE_DATA is not set\n");
-        return 77;
-    }
-    snprintf(folder, sizeof folder, "%s%s", argc < 2 ? data : argv[1], argc < 2 ? "/chat-templates" : "");
-    struct dirent **names;
-    int n = scandir(folder, &names, is_template, alphasort);
-    for (int i = 0; i < n; i++) {
-        run_template(folder, names[i]->d_name);
-        free(names[i]);
-    }
-    if (n >= 0) free(names);
+    int n = conformance_each(argc, argv, "chat-templates", ".jinja", run_template);
+    if (n < 0) return 77;
     printf("%u templates, %u renders (%u refused as jinja2 does, %u with marked messages), %u differ\n", g_files, g_rows,
            g_refused, g_injected, g_bad);
-    return n > 0 && g_bad == 0 ? 0 : 1;
+    return n > 0 && g_rows > 0 && g_bad == 0 ? 0 : 1;
 }

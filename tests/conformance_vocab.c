@@ -8,8 +8,8 @@
  * these the ids must be those of the text in NFC; they are counted as normalised. */
 #include "base/buf.h"
 #include "nib.h"
+#include "support/conformance.h"
 
-#include <dirent.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -204,26 +204,9 @@ static void run_vocabulary(const char *folder, const char *file_name) {
     nib_gguf_close(file);
 }
 
-static int is_vocabulary(const struct dirent *entry) {
-    size_t n = strlen(entry->d_name);
-    return n > 5 && strcmp(entry->d_name + n - 5, ".gguf") == 0;
-}
-
 int main(int argc, char **argv) {
-    char folder[2048];
-    const char *data = getenv("NIB_CONFORMANCE_DATA");
-    if (argc < 2 && !data) {
-        printf("skipped: NIB_CONFORMANCE_DATA is not set\n");
-        return 77;
-    }
-    snprintf(folder, sizeof folder, "%s%s", argc < 2 ? data : argv[1], argc < 2 ? "/vocab" : "");
-    struct dirent **names;
-    int n = scandir(folder, &names, is_vocabulary, alphasort);
-    for (int i = 0; i < n; i++) {
-        run_vocabulary(folder, names[i]->d_name);
-        free(names[i]);
-    }
-    if (n >= 0) free(names);
+    int n = conformance_each(argc, argv, "vocab", ".gguf", run_vocabulary);
+    if (n < 0) return 77;
     printf("%u files, %u with differences\n", g_files, g_bad_files);
     return n > 0 && g_files > 0 && g_bad_files == 0 ? 0 : 1;
 }

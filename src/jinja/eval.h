@@ -71,6 +71,9 @@ bool nib_jinja_set(jinja *j, jinja_dict *dict, const jinja_value *key, const jin
 /* ---- text (state.c) */
 bool nib_jinja_put(jinja *j, const char *text, size_t n, bool is_trusted);
 bool nib_jinja_put_str(jinja *j, const jinja_value *s);
+/* A string with some characters written another way: escape gives it (in text, or a constant), NULL leaves a character. */
+typedef const char *(*jinja_escape_fn)(uint32_t cp, int how, char text[16]);
+bool nib_jinja_put_rewritten(jinja *j, const jinja_value *s, jinja_escape_fn escape, int how);
 bool nib_jinja_put_format(jinja *j, bool is_trusted, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static inline size_t nib_jinja_mark(const jinja *j) {
     return j->text.len;

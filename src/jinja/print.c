@@ -27,26 +27,23 @@ size_t nib_jinja_float_text(double x, char *text) {
 /* ---- strings */
 
 /* One character as repr shows it, when that differs; NULL: it stands for itself. */
-static const char *escaped(uint32_t cp, char quote, char text[12]) {
-    if (cp == '\\' || cp == (unsigned char)quote) snprintf(text, 12, "\\%c", (char)cp);
+static const char *escaped(uint32_t cp, int quote, char text[16]) {
+    if (cp == '\\' || cp == (uint32_t)quote) snprintf(text, 16, "\\%c", (char)cp);
     else if (cp == '\n') return "\\n";
     else if (cp == '\r') return "\\r";
     else if (cp == '\t') return "\\t";
     else if (nib_jinja_is_printable(cp)) return NULL;
-    else snprintf(text, 12, cp < 0x100 ? "\\x%02x" : cp < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned)cp);
+    else snprintf(text, 16, cp < 0x100 ? "\\x%02x" : cp < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned)cp);
     return text;
 }
 
-static bool put_quoted(jinja *j, const jinja_value *s) {
-    bool has_single = s->len && memchr(s->as.ptr, '\'', s->len), has_double = s->len && memchr(s->as.ptr, '"', s->len);
-    const char *quote = has_single && !has_double ? "\"" : "'";
+bool nib_jinja_put_rewritten(jinja *j, const jinja_value *s, jinja_escape_fn escape, int how) {
     size_t done = 0;
-    if (!nib_jinja_put(j, quote, 1, s->is_trusted)) return false;
     for (size_t i = 0, len; i < s->len; i += len) {
         uint32_t cp;
-        char text[12];
+        char text[16];
         len = nib_jinja_char(s->as.ptr + i, s->len - i, &cp);
-        const char *instead = escaped(cp, *quote, text);
+        const char *instead = escape(cp, how, text);
         if (!instead) continue;
         jinja_value before = jinja_part(*s, done, i);
         bool is_trusted = s->marks ? s->marks[i] : s->is_trusted;
@@ -54,7 +51,14 @@ static bool put_quoted(jinja *j, const jinja_value *s) {
         done = i + len;
     }
     jinja_value rest = jinja_part(*s, done, s->len);
-    return nib_jinja_put_str(j, &rest) && nib_jinja_put(j, quote, 1, s->is_trusted);
+    return nib_jinja_put_str(j, &rest);
+}
+
+static bool put_quoted(jinja *j, const jinja_value *s) {
+    bool has_single = s->len && memchr(s->as.ptr, '\'', s->len), has_double = s->len && memchr(s->as.ptr, '"', s->len);
+    const char *quote = has_single && !has_double ? "\"" : "'";
+    return nib_jinja_put(j, quote, 1, s->is_trusted) && nib_jinja_put_rewritten(j, s, escaped, *quote) &&
+           nib_jinja_put(j, quote, 1, s->is_trusted);
 }
 
 /* ---- containers */

@@ -18,7 +18,7 @@ typedef struct writer {
 static bool put_any(writer *w, const jinja_value *v);
 
 /* One character as JSON shows it, when that differs. */
-static const char *escaped(uint32_t cp, bool ensure_ascii, char text[16]) {
+static const char *escaped(uint32_t cp, int ensure_ascii, char text[16]) {
     static const char letters[] = "\"\\\n\r\t\b\f", names[] = "\"\\nrtbf";
     const char *letter = cp && cp < 0x80 ? strchr(letters, (char)cp) : NULL;
     if (letter) snprintf(text, 16, "\\%c", names[letter - letters]);
@@ -30,22 +30,8 @@ static const char *escaped(uint32_t cp, bool ensure_ascii, char text[16]) {
 }
 
 static bool put_string(writer *w, const jinja_value *s) {
-    jinja *j = w->j;
-    size_t done = 0;
-    if (!nib_jinja_put(j, "\"", 1, s->is_trusted)) return false;
-    for (size_t i = 0, len; i < s->len; i += len) {
-        uint32_t cp;
-        char text[16];
-        len = nib_jinja_char(s->as.ptr + i, s->len - i, &cp);
-        const char *instead = escaped(cp, w->style->ensure_ascii, text);
-        if (!instead) continue;
-        jinja_value before = jinja_part(*s, done, i);
-        bool is_trusted = s->marks ? s->marks[i] : s->is_trusted;
-        if (!nib_jinja_put_str(j, &before) || !nib_jinja_put(j, instead, strlen(instead), is_trusted)) return false;
-        done = i + len;
-    }
-    jinja_value rest = jinja_part(*s, done, s->len);
-    return nib_jinja_put_str(j, &rest) && nib_jinja_put(j, "\"", 1, s->is_trusted);
+    return nib_jinja_put(w->j, "\"", 1, s->is_trusted) && nib_jinja_put_rewritten(w->j, s, escaped, w->style->ensure_ascii) &&
+           nib_jinja_put(w->j, "\"", 1, s->is_trusted);
 }
 
 static bool put_float(writer *w, const jinja_value *v) {

@@ -6,23 +6,7 @@
 #define NIB_CPU_ISA_AVX2_MM_256_H
 
 #include "cpu/isa/avx2_mm.h"
-
-typedef enum scale_form {
-    SCALES_4,   /* Q2_K: nibbles, scale and minimum, per 16 columns */
-    SCALES_6,   /* Q4_K, Q5_K: 6 bits, scale and minimum, per 32 */
-    SCALES_8,   /* Q3_K, Q6_K: int8 per 16 */
-    SCALES_8_32 /* IQ4_XS: int8 per 32 */
-} scale_form;
-
-typedef struct layout { /* of a unit; always a constant */
-    codes kind;
-    scale_form scales;
-    size_t unit, sc, at; /* bytes of a unit, offsets of scales and codes */
-} layout;
-
-INL bool has_min(layout l) {
-    return l.scales == SCALES_4 || l.scales == SCALES_6;
-}
+#include "cpu/isa/mm_layout_256.h"
 
 /* Integer scales and minima of 16 rows as bytes; the forms without minima are read in place. */
 typedef struct small {
@@ -97,10 +81,6 @@ INL void tile_block(layout l, int half, int nc, int np, const uint8_t *w, const 
 INL int excess(layout l);
 /* acc + the two products of int16 in each lane. */
 INL __m256i add_products(__m256i acc, __m256i x, __m256i y);
-
-INL bool is_per_32(layout l) {
-    return l.scales == SCALES_6 || l.scales == SCALES_8_32;
-}
 
 INL int n_pairs(layout l) {
     return is_per_32(l) ? 4 : 8;
@@ -194,9 +174,5 @@ INL void decode(layout l, const uint8_t *w, const nib_cpu_act *act, float *tile)
     _mm256_store_ps(tile, acc[0]);
     _mm256_store_ps(tile + 8, acc[1]);
 }
-
-/* The last three fields of a layout. */
-#define AT(unit, scales, codes)                                                                                        \
-    sizeof(nib_cpu_pack_##unit), offsetof(nib_cpu_pack_##unit, scales), offsetof(nib_cpu_pack_##unit, codes)
 
 #endif

@@ -6,12 +6,7 @@
 #define NIB_CPU_ISA_AVX2_MM_32_H
 
 #include "cpu/isa/avx2_mm.h"
-
-typedef struct layout { /* of a unit of 64 columns; always a constant */
-    codes kind;
-    bool has_min;
-    size_t unit, at; /* bytes of a unit, offset of the codes */
-} layout;
+#include "cpu/isa/mm_layout_32.h"
 
 /* Where the activations of the first token stand; those of token c are c elements (q: 64 c bytes) on. */
 typedef struct cursor {
@@ -95,6 +90,5 @@ INL void decode(layout l, const uint8_t *w, const nib_cpu_act *act, float *tile)
 }
 
 /* The last two fields of a layout. */
-#define AT(unit, codes) sizeof(nib_cpu_pack_##unit), offsetof(nib_cpu_pack_##unit, codes)
 
 #endif

@@ -2,15 +2,14 @@
  *
  * Scores: lanes are positions, four registers a query. Values: lanes are dimensions. Two queries share every load and its
  * conversion: more sums do not fit the 16 registers. */
-#include "cpu/isa/mm_inline.h"
-#include "cpu/ops.h"
+#include "cpu/isa/pages.h"
 
 #if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
 
 #include <immintrin.h>
 #include <math.h>
 
-enum { W = 8, POS = NIB_PAGE_POS, MAX_Q = 2, Q8_BLOCK = 32 };
+enum { W = 8, MAX_Q = 2 };
 
 /* Eight numbers from element i on; those of Q8_0 without their scale. */
 INL __m256 lanes(nib_cpu_kv_form form, const void *page, size_t i) {
@@ -21,22 +20,6 @@ INL __m256 lanes(nib_cpu_kv_form form, const void *page, size_t i) {
 
 INL float lane(nib_cpu_kv_form form, const void *page, size_t i) {
     return form == NIB_CPU_KV_F32 ? ((const float *)page)[i] : _cvtsh_ss(((const uint16_t *)page)[i]);
-}
-
-/* Scales of Q8_0 stand behind the codes of the page. */
-INL const uint16_t *scales_of(const void *page, size_t head_dim) {
-    return (const uint16_t *)(const void *)((const int8_t *)page + POS * head_dim);
-}
-
-/* Bytes of a key's dimension for all positions (or of one value) are `size` for each element. */
-INL size_t size_of(nib_cpu_kv_form form) {
-    return form == NIB_CPU_KV_F32 ? 4 : form == NIB_CPU_KV_F16 ? 2 : 1;
-}
-
-/* Bytes from `at` on of a page that will be needed soon: pages are too short for the hardware to notice. */
-INL void fetch(const void *page, size_t at, size_t n) {
-    if (!page) return;
-    for (size_t i = 0; i < n; i += 64) _mm_prefetch((const char *)page + at + i, _MM_HINT_T0);
 }
 
 INL void scores_n(nib_cpu_kv_form form, int n, const void *k, const nib_cpu_page_queries *queries, size_t j0,
@@ -121,21 +104,6 @@ INL void values(nib_cpu_kv_form form, const void *v, const nib_cpu_page_sums *su
     if (j < sums->n) values_all_dims(form, 1, v, sums, j, head_dim);
 }
 
-#define PAGE_OPS(FORM)                                                                                                 \
-    static void FORM##_scores(const void *k, const nib_cpu_page_queries *queries, size_t head_dim, float *s) {         \
-        scores(NIB_CPU_KV_##FORM, k, queries, head_dim, s);                                                            \
-    }                                                                                                                  \
-    static void FORM##_values(const void *v, const nib_cpu_page_sums *sums, size_t head_dim) {                         \
-        values(NIB_CPU_KV_##FORM, v, sums, head_dim);                                                                  \
-    }
-PAGE_OPS(F32)
-PAGE_OPS(F16)
-PAGE_OPS(Q8_0)
-
-const nib_cpu_page_ops nib_cpu_pages_avx2[NIB_CPU_KV_COUNT] = {
-    [NIB_CPU_KV_F32] = {F32_scores, F32_values},
-    [NIB_CPU_KV_F16] = {F16_scores, F16_values},
-    [NIB_CPU_KV_Q8_0] = {Q8_0_scores, Q8_0_values},
-};
+PAGES(avx2)
 
 #endif

@@ -4,27 +4,7 @@
 #define NIB_CPU_ISA_AVX512_MM_256_H
 
 #include "cpu/isa/avx512_mm.h"
-
-typedef enum scale_form {
-    SCALES_4,   /* Q2_K: nibbles, scale and minimum, per 16 columns */
-    SCALES_6,   /* Q4_K, Q5_K: 6 bits, scale and minimum, per 32 */
-    SCALES_8,   /* Q3_K, Q6_K: int8 per 16 */
-    SCALES_8_32 /* IQ4_XS: int8 per 32 */
-} scale_form;
-
-typedef struct layout { /* of a unit; always a constant */
-    codes kind;
-    scale_form scales;
-    size_t unit, sc, at; /* bytes of a unit, offsets of scales and codes */
-} layout;
-
-INL bool has_min(layout l) {
-    return l.scales == SCALES_4 || l.scales == SCALES_6;
-}
-
-INL bool is_per_32(layout l) {
-    return l.scales == SCALES_6 || l.scales == SCALES_8_32;
-}
+#include "cpu/isa/mm_layout_256.h"
 
 /* Every code stands this much too high (or low) in its integer sum. A power of two or 0. */
 INL int excess(layout l) {
@@ -72,15 +52,13 @@ INL void make_pairs(layout l, const uint8_t *w, const small *s, bool minima, __m
     }
 }
 
-#define AT_256(unit, scales, codes)                                                                                    \
-    sizeof(nib_cpu_pack_##unit), offsetof(nib_cpu_pack_##unit, scales), offsetof(nib_cpu_pack_##unit, codes)
 /* X(type, layout...) */
 #define LAYOUTS_256(X)                                                                                                 \
-    X(Q2_K, CODES_U2, SCALES_4, AT_256(q2_k, sm, qs))                                                                  \
-    X(Q3_K, CODES_U3, SCALES_8, AT_256(q3_k, scale, b))                                                                \
-    X(Q4_K, CODES_U4, SCALES_6, AT_256(q4_k, sm, qs))                                                                  \
-    X(Q5_K, CODES_U5, SCALES_6, AT_256(q5_k, sm, b))                                                                   \
-    X(Q6_K, CODES_U6, SCALES_8, AT_256(q6_k, scale, b))                                                                \
-    X(IQ4_XS, CODES_IQ4, SCALES_8_32, AT_256(iq4_xs, scale, qs))
+    X(Q2_K, CODES_U2, SCALES_4, AT(q2_k, sm, qs))                                                                  \
+    X(Q3_K, CODES_U3, SCALES_8, AT(q3_k, scale, b))                                                                \
+    X(Q4_K, CODES_U4, SCALES_6, AT(q4_k, sm, qs))                                                                  \
+    X(Q5_K, CODES_U5, SCALES_6, AT(q5_k, sm, b))                                                                   \
+    X(Q6_K, CODES_U6, SCALES_8, AT(q6_k, scale, b))                                                                \
+    X(IQ4_XS, CODES_IQ4, SCALES_8_32, AT(iq4_xs, scale, qs))
 
 #endif

@@ -2,14 +2,13 @@
  *
  * Scores: lanes are positions, two registers a query; up to eight queries share every load and its conversion. Values:
  * lanes are dimensions, four registers a query; up to six share them. */
-#include "cpu/isa/mm_inline.h"
-#include "cpu/ops.h"
+#include "cpu/isa/pages.h"
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 
 #include <immintrin.h>
 
-enum { W = 16, POS = NIB_PAGE_POS, MAX_Q = 8, MAX_SUMS = 6, Q8_BLOCK = 32 };
+enum { W = 16, MAX_Q = 8, MAX_SUMS = 6 };
 
 /* 16 numbers from element i on, of which those in m are there; those of Q8_0 without their scale. */
 INL __m512 lanes(nib_cpu_kv_form form, const void *page, size_t i, __mmask16 m) {
@@ -18,24 +17,8 @@ INL __m512 lanes(nib_cpu_kv_form form, const void *page, size_t i, __mmask16 m) 
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(m, (const int8_t *)page + i)));
 }
 
-/* Scales of Q8_0 stand behind the codes of the page. */
-INL const uint16_t *scales_of(const void *page, size_t head_dim) {
-    return (const uint16_t *)(const void *)((const int8_t *)page + POS * head_dim);
-}
-
 INL __m512 scale16(const uint16_t *d) {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)d));
-}
-
-/* Bytes of a key's dimension for all positions (or of one value) are `size` for each element. */
-INL size_t size_of(nib_cpu_kv_form form) {
-    return form == NIB_CPU_KV_F32 ? 4 : form == NIB_CPU_KV_F16 ? 2 : 1;
-}
-
-/* Bytes from `at` on of a page that will be needed soon: pages are too short for the hardware to notice. */
-INL void fetch(const void *page, size_t at, size_t n) {
-    if (!page) return;
-    for (size_t i = 0; i < n; i += 64) _mm_prefetch((const char *)page + at + i, _MM_HINT_T0);
 }
 
 INL void scores_n(nib_cpu_kv_form form, int n, const void *k, const nib_cpu_page_queries *queries, size_t j0,
@@ -129,21 +112,6 @@ INL void values(nib_cpu_kv_form form, const void *v, const nib_cpu_page_sums *su
     if (n - j == 1) values_all_dims(form, 1, v, sums, j, head_dim);
 }
 
-#define PAGE_OPS(FORM)                                                                                                 \
-    static void FORM##_scores(const void *k, const nib_cpu_page_queries *queries, size_t head_dim, float *s) {         \
-        scores(NIB_CPU_KV_##FORM, k, queries, head_dim, s);                                                            \
-    }                                                                                                                  \
-    static void FORM##_values(const void *v, const nib_cpu_page_sums *sums, size_t head_dim) {                         \
-        values(NIB_CPU_KV_##FORM, v, sums, head_dim);                                                                  \
-    }
-PAGE_OPS(F32)
-PAGE_OPS(F16)
-PAGE_OPS(Q8_0)
-
-const nib_cpu_page_ops nib_cpu_pages_avx512[NIB_CPU_KV_COUNT] = {
-    [NIB_CPU_KV_F32] = {F32_scores, F32_values},
-    [NIB_CPU_KV_F16] = {F16_scores, F16_values},
-    [NIB_CPU_KV_Q8_0] = {Q8_0_scores, Q8_0_values},
-};
+PAGES(avx512)
 
 #endif

@@ -6,27 +6,7 @@
 #define NIB_CPU_ISA_NEON_MM_256_H
 
 #include "cpu/isa/neon_mm.h"
-
-typedef enum scale_form {
-    SCALES_4,   /* Q2_K: nibbles, scale and minimum, per 16 columns */
-    SCALES_6,   /* Q4_K, Q5_K: 6 bits, scale and minimum, per 32 */
-    SCALES_8,   /* Q3_K, Q6_K: int8 per 16 */
-    SCALES_8_32 /* IQ4_XS: int8 per 32 */
-} scale_form;
-
-typedef struct layout { /* of a unit; always a constant */
-    codes kind;
-    scale_form scales;
-    size_t unit, sc, at; /* bytes of a unit, offsets of scales and codes */
-} layout;
-
-INL bool has_min(layout l) {
-    return l.scales == SCALES_4 || l.scales == SCALES_6;
-}
-
-INL bool is_per_32(layout l) {
-    return l.scales == SCALES_6 || l.scales == SCALES_8_32;
-}
+#include "cpu/isa/mm_layout_256.h"
 
 /* Integer scales and minima of 16 rows, widened. */
 typedef struct small {
@@ -217,9 +197,6 @@ INL void decode(layout l, const uint8_t *w, const nib_cpu_act *act, float *out) 
     UNROLL for (int i = 0; i < 4; i++) vst1q_f32(out + 4 * i, acc[i]);
 }
 
-/* The last three fields of a layout. */
-#define AT(unit, scales, codes)                                                                                        \
-    sizeof(nib_cpu_pack_##unit), offsetof(nib_cpu_pack_##unit, scales), offsetof(nib_cpu_pack_##unit, codes)
 /* X(type, layout) */
 #define TYPES_256(X)                                                                                                   \
     X(Q2_K, CODES_U2, SCALES_4, AT(q2_k, sm, qs))                                                                      \

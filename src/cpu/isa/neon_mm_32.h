@@ -6,12 +6,7 @@
 #define NIB_CPU_ISA_NEON_MM_32_H
 
 #include "cpu/isa/neon_mm.h"
-
-typedef struct layout { /* of a unit of 64 columns; always a constant */
-    codes kind;
-    bool has_min;
-    size_t unit, at; /* bytes of a unit, offset of the codes */
-} layout;
+#include "cpu/isa/mm_layout_32.h"
 
 /* Where the activations of the first token stand; those of token c are c elements (q: 64 c bytes) on. */
 typedef struct cursor {
@@ -118,7 +113,6 @@ INL void decode(layout l, const uint8_t *w, const nib_cpu_act *act, float *out) 
 }
 
 /* The last two fields of a layout. */
-#define AT(unit, codes) sizeof(nib_cpu_pack_##unit), offsetof(nib_cpu_pack_##unit, codes)
 /* X(type, layout) */
 #define TYPES_32(X)                                                                                                    \
     X(Q4_0, CODES_U4, false, AT(q4, qs))                                                                               \

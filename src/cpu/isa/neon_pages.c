@@ -3,13 +3,12 @@
  * Scores: lanes are positions, eight registers a query. Values: lanes are dimensions. Two queries share every load and its
  * conversion: 16 sums, which leaves registers for what is loaded. */
 #include "base/half.h"
-#include "cpu/isa/mm_inline.h"
-#include "cpu/ops.h"
+#include "cpu/isa/pages.h"
 
 #include <arm_neon.h>
 #include <math.h>
 
-enum { W = 4, POS = NIB_PAGE_POS, MAX_Q = 2, Q8_BLOCK = 32 };
+enum { W = 4, MAX_Q = 2 };
 
 /* 16 or, of F32 and F16, 4 numbers from element i on; those of Q8_0 without their scale. */
 INL void lanes(nib_cpu_kv_form form, int n_reg, const void *page, size_t i, float32x4_t x[4]) {
@@ -30,22 +29,6 @@ INL void lanes(nib_cpu_kv_form form, int n_reg, const void *page, size_t i, floa
 
 INL float lane(nib_cpu_kv_form form, const void *page, size_t i) {
     return form == NIB_CPU_KV_F32 ? ((const float *)page)[i] : nib_f16_to_f32(((const uint16_t *)page)[i]);
-}
-
-/* Scales of Q8_0 stand behind the codes of the page. */
-INL const uint16_t *scales_of(const void *page, size_t head_dim) {
-    return (const uint16_t *)(const void *)((const int8_t *)page + POS * head_dim);
-}
-
-/* Bytes of an element. */
-INL size_t size_of(nib_cpu_kv_form form) {
-    return form == NIB_CPU_KV_F32 ? 4 : form == NIB_CPU_KV_F16 ? 2 : 1;
-}
-
-/* Bytes from `at` on of a page that will be needed soon: pages are too short for the hardware to notice. */
-INL void fetch(const void *page, size_t at, size_t n) {
-    if (!page) return;
-    for (size_t i = 0; i < n; i += 64) __builtin_prefetch((const char *)page + at + i);
 }
 
 INL void scores_n(nib_cpu_kv_form form, int n, const void *k, const nib_cpu_page_queries *queries, size_t j0,
@@ -137,19 +120,4 @@ INL void values(nib_cpu_kv_form form, const void *v, const nib_cpu_page_sums *su
     if (j < sums->n) values_all_dims(form, 1, v, sums, j, head_dim);
 }
 
-#define PAGE_OPS(FORM)                                                                                                 \
-    static void FORM##_scores(const void *k, const nib_cpu_page_queries *queries, size_t head_dim, float *s) {         \
-        scores(NIB_CPU_KV_##FORM, k, queries, head_dim, s);                                                            \
-    }                                                                                                                  \
-    static void FORM##_values(const void *v, const nib_cpu_page_sums *sums, size_t head_dim) {                         \
-        values(NIB_CPU_KV_##FORM, v, sums, head_dim);                                                                  \
-    }
-PAGE_OPS(F32)
-PAGE_OPS(F16)
-PAGE_OPS(Q8_0)
-
-const nib_cpu_page_ops nib_cpu_pages_neon[NIB_CPU_KV_COUNT] = {
-    [NIB_CPU_KV_F32] = {F32_scores, F32_values},
-    [NIB_CPU_KV_F16] = {F16_scores, F16_values},
-    [NIB_CPU_KV_Q8_0] = {Q8_0_scores, Q8_0_values},
-};
+PAGES(neon)
