@@ -436,6 +436,19 @@ NIB_API nib_status nib_seq_fork(nib_context *ctx, uint32_t src, uint32_t dst, ni
 NIB_API nib_status nib_seq_truncate(nib_context *ctx, uint32_t seq, uint32_t n, nib_error *err);
 NIB_API void nib_seq_free(nib_context *ctx, uint32_t seq);
 
+/* Called for the next n bytes; anything but NIB_OK ends the work and is passed on. A read fills all of them or fails. */
+typedef nib_status (*nib_write_fn)(void *user, const void *data, size_t n, nib_error *err);
+typedef nib_status (*nib_read_fn)(void *user, void *data, size_t n, nib_error *err);
+/* Writes the keys and values of a sequence, with the ids of its tokens (as many as its length), for nib_seq_load. Whole
+ * pages only: at most 31 positions are left out. */
+NIB_API nib_status nib_seq_save(const nib_context *ctx, uint32_t seq, const nib_token *ids, nib_write_fn write,
+                                void *user, nib_error *err);
+/* Replaces a sequence by what was saved, and *ids (emptied first) by its tokens. Accepts only what this version wrote with
+ * the same model, options of rope and types of the cache, on a machine of the same byte order, undamaged: else NIB_E_FORMAT
+ * says what differs. NIB_E_KV_FULL: it does not fit. After an error the sequence is empty. */
+NIB_API nib_status nib_seq_load(nib_context *ctx, uint32_t seq, nib_read_fn read, void *user, nib_token_list *ids,
+                                nib_error *err);
+
 /* Lets the next calls of nib_decode use n_threads threads, 1 to the context's; out of range: all. The bits stay the same. */
 NIB_API void nib_context_limit_threads(nib_context *ctx, int n_threads);
 

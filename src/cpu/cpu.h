@@ -41,6 +41,9 @@ nib_status nib_cpu_run(nib_cpu *cpu, const nib_plan_batch *batch, nib_error *err
 void nib_cpu_limit_threads(nib_cpu *cpu, int n_threads);
 float *nib_cpu_logits(const nib_cpu *cpu, uint32_t row);
 void nib_cpu_copy_page(nib_cpu *cpu, uint32_t from, uint32_t to);
+/* The bytes of a page, keys and values of all layers, the same on every level; and the names of their types. */
+void *nib_cpu_page(const nib_cpu *cpu, uint32_t page, size_t *n_bytes);
+void nib_cpu_kv_types(const nib_cpu *cpu, const char **k_type, const char **v_type);
 /* Milliseconds of each step since the last reset, as thread 0 saw them; NULL without config.profile. */
 double *nib_cpu_step_ms(const nib_cpu *cpu);
 uint64_t nib_cpu_kv_total_bytes(const nib_cpu *cpu);

@@ -249,6 +249,16 @@ void nib_cpu_copy_page(nib_cpu *cpu, uint32_t from, uint32_t to) {
     nib_cpu_kv_copy(&cpu->kv, from, to);
 }
 
+void *nib_cpu_page(const nib_cpu *cpu, uint32_t page, size_t *n_bytes) {
+    *n_bytes = cpu->kv.page_bytes;
+    return cpu->kv.memory + page * cpu->kv.page_bytes;
+}
+
+void nib_cpu_kv_types(const nib_cpu *cpu, const char **k_type, const char **v_type) {
+    *k_type = cpu->kv.k_type->name;
+    *v_type = cpu->kv.v_type->name;
+}
+
 void nib_cpu_limit_threads(nib_cpu *cpu, int n_threads) {
     nib_team_limit(cpu->team, n_threads);
 }

@@ -3,36 +3,20 @@
  * A batch is checked wholly before anything changes: tokens, sequences, positions, rows, pages. Then pages are taken,
  * the batch runs in parts of n_ubatch tokens, and any failure on the way cuts every sequence back to what it was.
  * Thanks to the numerics contract the parts do not show in the bits. */
-#include "nib.h"
+#include "decode/context.h"
 
 #include "base/half.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/sys.h"
-#include "cpu/cpu.h"
 #include "cpu/kv.h"
 #include "decode/batch.h"
-#include "kv/table.h"
-#include "model/model.h"
 
 #include <string.h>
 
 typedef unsigned long long ull;
 
 _Static_assert(NIB_KV_PAGE == NIB_PAGE_POS, "kv/ and cpu/ count pages of the same size");
-
-struct nib_context {
-    const nib_model *model;
-    nib_context_config config;
-    nib_cpu *cpu;
-    nib_kv_pool pool;
-    nib_kv_table *tables;   /* by sequence */
-    uint32_t *added, *kept; /* by sequence: positions that the batch adds; length before it */
-    nib_token *token;       /* n_ubatch */
-    uint32_t *pos, *out;
-    const uint32_t **pages;
-    uint32_t n_rows;        /* of logits in the last nib_decode */
-};
 
 static nib_status check_config(const nib_context_config *c, nib_error *err) {
     if (c->size != sizeof *c)
@@ -245,7 +229,7 @@ uint64_t nib_logits_hash(const nib_context *ctx, uint32_t i) {
     return h;
 }
 
-static nib_status check_seq(const nib_context *ctx, uint32_t seq, nib_error *err) {
+nib_status nib_context_check_seq(const nib_context *ctx, uint32_t seq, nib_error *err) {
     if (seq < ctx->config.n_seq) return NIB_OK;
     return nib_fail(err, NIB_E_ARG, "sequence %u: the context has 0 to %u", seq, ctx->config.n_seq - 1);
 }
@@ -256,8 +240,8 @@ uint32_t nib_seq_length(const nib_context *ctx, uint32_t seq) {
 
 nib_status nib_seq_fork(nib_context *ctx, uint32_t src, uint32_t dst, nib_error *err) {
     nib_kv_copy copy;
-    NIB_TRY(check_seq(ctx, src, err));
-    NIB_TRY(check_seq(ctx, dst, err));
+    NIB_TRY(nib_context_check_seq(ctx, src, err));
+    NIB_TRY(nib_context_check_seq(ctx, dst, err));
     if (src == dst) return NIB_OK;
     NIB_TRY(nib_kv_table_fork(&ctx->tables[src], &ctx->tables[dst], &ctx->pool, &copy, err));
     if (copy.is_needed) nib_cpu_copy_page(ctx->cpu, copy.from, copy.to);
@@ -266,7 +250,7 @@ nib_status nib_seq_fork(nib_context *ctx, uint32_t src, uint32_t dst, nib_error 
 
 nib_status nib_seq_truncate(nib_context *ctx, uint32_t seq, uint32_t n, nib_error *err) {
     nib_kv_copy copy;
-    NIB_TRY(check_seq(ctx, seq, err));
+    NIB_TRY(nib_context_check_seq(ctx, seq, err));
     if (n > ctx->tables[seq].length)
         return nib_fail(err, NIB_E_ARG, "sequence %u holds %u positions: it cannot keep %u", seq, ctx->tables[seq].length, n);
     NIB_TRY(nib_kv_table_truncate(&ctx->tables[seq], &ctx->pool, n, &copy, err));

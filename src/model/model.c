@@ -1,9 +1,11 @@
 /* model/model.c - opens, checks and describes a model (nib_model_* of nib.h). */
 #include "model/model.h"
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "cpu/kv.h"
+#include "gguf/identity.h"
 #include "model/load.h"
 
 #include <errno.h>
@@ -140,6 +142,19 @@ uint32_t nib_model_n_layer(const nib_model *model) {
 
 uint64_t nib_model_n_params(const nib_model *model) {
     return model->n_params;
+}
+
+nib_status nib_model_fingerprint(const nib_model *model, uint64_t *out, nib_error *err) {
+    nib_gguf_identity identity = {0};
+    NIB_TRY(nib_gguf_identify(model->source.file, &identity, err));
+    uint64_t hash = identity.content;
+    for (size_t i = 0; i < model->plan.n_tables; i++) { /* of rope: options may replace what the file says */
+        const nib_plan_rope_table *t = &model->plan.tables[i];
+        hash = nib_hash64(hash, &t->mscale, sizeof t->mscale);
+        hash = nib_hash64(hash, t->inv_freq, t->n_rot / 2 * sizeof *t->inv_freq);
+    }
+    *out = hash;
+    return NIB_OK;
 }
 
 nib_status nib_model_pack_cache(const nib_model *model, const char **what) {

@@ -16,4 +16,7 @@ struct nib_model {
     nib_error pack_cache; /* what became of it; no message: none was asked for */
 };
 
+/* Tells what the model computes: its file, and what was overridden. Reads samples of the file. */
+nib_status nib_model_fingerprint(const nib_model *model, uint64_t *out, nib_error *err);
+
 #endif
