@@ -293,6 +293,12 @@ NIB_API nib_status nib_template_render(const nib_template *tmpl, const char *jso
                                        const nib_template_config *config, nib_rendered *out, nib_error *err);
 NIB_API void nib_rendered_free(nib_rendered *rendered);
 
+/* ------------------------------------------------------------------------------------------------ chat answers */
+
+/* Names of the formats in which models answer, NULL behind the last. "generic" is for a model of which nothing is known,
+ * "none" takes every answer for plain content. */
+NIB_API const char *const *nib_chat_format_names(void);
+
 /* ------------------------------------------------------------------------------------------------ model */
 
 typedef struct nib_model nib_model;
