@@ -1,5 +1,5 @@
 /* cli/cmd_render.c - nib render: a chat template and its data, JSON -> the prompt, with what of it is trusted; one, or one for
- * each line. The template is a file, or that of a model. */
+ * each line. The template is a file, that of a model, or a built-in one. */
 #include "base/status.h"
 #include "clock.h"
 #include "input.h"
@@ -33,12 +33,21 @@ static nib_status read_model_template(render_state *r, const nib_cli_term *term,
     return nib_buf_append(&r->source, value->as.str.ptr, value->as.str.len) ? NIB_OK : nib_fail_nomem(err, 0, "a template");
 }
 
+static nib_status read_builtin_template(render_state *r, nib_error *err) {
+    r->name = r->opt->chat_template;
+    nib_str text = nib_chat_builtin_find(r->name);
+    if (!text.ptr) return nib_fail(err, NIB_E_ARG, "no built-in template %s; --list-templates prints their names", r->name);
+    return nib_buf_append(&r->source, text.ptr, text.len) ? NIB_OK : nib_fail_nomem(err, text.len, "a template");
+}
+
 static nib_status read_template(render_state *r, const nib_cli_term *term, nib_error *err) {
-    if (!r->opt->template_file == !r->opt->model)
-        return nib_fail(err, NIB_E_ARG, "give either --template FILE or -m MODEL, whose template is taken");
-    if (r->opt->model) return read_model_template(r, term, err);
-    r->name = r->opt->template_file;
-    return nib_cli_input_file(r->opt->template_file, &r->source, err);
+    const nib_cli_options *opt = r->opt;
+    if (!!opt->template_file + !!opt->chat_template + !!opt->model != 1)
+        return nib_fail(err, NIB_E_ARG, "give one of --template FILE, --chat-template NAME and -m MODEL, whose template is taken");
+    if (opt->model) return read_model_template(r, term, err);
+    if (opt->chat_template) return read_builtin_template(r, err);
+    r->name = opt->template_file;
+    return nib_cli_input_file(opt->template_file, &r->source, err);
 }
 
 /* Where in the template the error is; 0: elsewhere. */
@@ -145,12 +154,23 @@ static nib_status render_once(render_state *r, nib_error *err) {
     return NIB_OK;
 }
 
+static void list_templates(nib_cli_out *out) {
+    for (const char *const *name = nib_chat_builtin_names(); *name; name++) {
+        nib_cli_out_puts(out, *name);
+        nib_cli_out_puts(out, "\n");
+    }
+}
+
 int nib_cli_cmd_render(const nib_cli_options *opt, const nib_cli_term *term) {
     render_state r = {.opt = opt};
     nib_error err;
     uint32_t line, column;
     int code = NIB_CLI_DONE;
     nib_cli_out_open(&r.out);
+    if (opt->list_templates) {
+        list_templates(&r.out);
+        return nib_cli_out_close(&r.out, term, NIB_CLI_DONE);
+    }
     nib_status status = opt->jsonl ? nib_cli_input_none(opt, &err) : NIB_OK;
     if (status == NIB_OK) status = open_template(&r, term, &err);
     if (status == NIB_OK && !opt->jsonl) status = render_once(&r, &err);

@@ -266,7 +266,8 @@ typedef struct nib_template_config {
     size_t max_bytes;    /* memory of one render, its data and result included; default 48 MiB */
     uint32_t max_depth;  /* nesting and recursion; default 1000 (about 1 MiB of stack) */
     int64_t now;         /* what strftime_now shows: the local time as seconds since 1970; default 0 */
-    const char *trusted; /* names of data, with a space between, whose text is as good as the template's */
+    const char *trusted; /* names of data, with a space between, whose text is as good as the template's; "messages.role":
+                            the member of all of a list */
 } nib_template_config;
 #define NIB_TEMPLATE_CONFIG_INIT                                                                                       \
     {sizeof(nib_template_config), UINT64_C(4000000), (size_t)48 << 20, 1000, 0,                                        \
@@ -292,6 +293,14 @@ typedef struct nib_rendered {
 NIB_API nib_status nib_template_render(const nib_template *tmpl, const char *json, size_t len,
                                        const nib_template_config *config, nib_rendered *out, nib_error *err);
 NIB_API void nib_rendered_free(nib_rendered *rendered);
+
+/* Templates by name, for models whose file has none: the names of llama.cpp, NULL after the last, and the text of one, a
+ * constant; ptr NULL: no such name. Where llama.cpp's output differs from the template that a model was published with, they
+ * follow the model, but for system messages of its own. They use add_generation_prompt and messages whose content is a
+ * string, and refuse a role that the format has no place for. Control tokens may be made of roles, so roles must be known
+ * words, and "messages.role" trusted. BOS is left to the tokenizer. */
+NIB_API const char *const *nib_chat_builtin_names(void);
+NIB_API nib_str nib_chat_builtin_find(const char *name);
 
 /* ------------------------------------------------------------------------------------------------ chat answers */
 

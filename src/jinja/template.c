@@ -74,16 +74,26 @@ void nib_template_place(const char *text, size_t len, uint64_t offset, uint32_t 
 
 /* ---- rendering */
 
-static void trust(jinja_value *v) {
-    if (v->type == JINJA_STR) v->is_trusted = true;
+/* A string of the data that the caller vouches for, such as bos_token; with a path "a.b" that of the member b, in a list
+ * that of all items. */
+static void trust(jinja_value *v, nib_str path) {
+    const char *dot = path.len ? memchr(path.ptr, '.', path.len) : NULL;
+    size_t n = dot ? (size_t)(dot - path.ptr) : path.len;
+    if (v->type == JINJA_LIST) {
+        for (uint32_t i = 0; i < v->as.list->n; i++) trust(&v->as.list->items[i], path);
+    } else if (v->type == JINJA_STR && path.len == 0) {
+        v->is_trusted = true;
+    } else if (v->type == JINJA_DICT && path.len > 0) {
+        nib_str rest = {path.ptr + n + !!dot, path.len - n - !!dot};
+        for (uint32_t i = 0; i < v->as.dict->n; i++)
+            if (jinja_str_is(&v->as.dict->pairs[i].key, path.ptr, n)) trust(&v->as.dict->pairs[i].value, rest);
+    }
 }
 
-/* Strings of the data that the caller vouches for, such as bos_token. */
 static void trust_names(jinja_value *context, const char *names) {
     while (*names) {
         size_t n = strcspn(names, " ");
-        for (uint32_t i = 0; i < context->as.dict->n; i++)
-            if (jinja_str_is(&context->as.dict->pairs[i].key, names, n)) trust(&context->as.dict->pairs[i].value);
+        if (n) trust(context, (nib_str){names, n});
         names += n + (names[n] == ' ');
     }
 }

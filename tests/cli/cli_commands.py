@@ -100,6 +100,13 @@ class Render(Case):
                          'trusted   "29 Feb 2024 "\nuntrusted "x"\n')
         self.usage("render", "--template", path, "--date", "2023-02-29", stdin=b"{}", says="--date")
         self.usage("render", stdin=b"{}", says="--template")
+        self.usage("render", "--template", path, "--chat-template", "chatml", stdin=b"{}", says="--chat-template NAME")
+        self.usage("render", "--chat-template", "chatmi", stdin=b"{}", says="no built-in template chatmi")
+        names = self.nib("render", "--list-templates").out.split()
+        self.assertIn("chatml", names)
+        for name in names:
+            data = b'{"messages": [{"role": "user", "content": "a"}]}'
+            self.assertIn("a", self.nib("render", "--chat-template", name, stdin=data).out)
         r = self.nib("render", "--template", self.template("a\n{{ x"), stdin=b"{}", code=1)
         self.assertIn(":2:1: ", r.err)
 
