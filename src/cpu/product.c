@@ -33,8 +33,8 @@ static fetch fetch_begin(const nib_cpu_matrix *m, uint32_t c, uint32_t e, size_t
     return f;
 }
 
-static void fetch_some(fetch *f) {
-    for (size_t i = 0; i < f->step && f->at < f->end; i += LINE, f->at += LINE) __builtin_prefetch(f->at, 0, 2);
+static void fetch_some(fetch *f, size_t n_calls) {
+    for (size_t i = 0; i < n_calls * f->step && f->at < f->end; i += LINE, f->at += LINE) __builtin_prefetch(f->at, 0, 2);
 }
 
 /* One group's tile of sums for n tokens from t, into the output. */
@@ -44,23 +44,49 @@ static void store(const nib_cpu_product *p, uint32_t g, uint32_t t, uint32_t n, 
     for (uint32_t c = 0; c < n; c++) memcpy(out + c * p->ldo, tile + NIB_GROUP_ROWS * c, bytes);
 }
 
+/* Group g times n tokens from t. */
+static void multiply(const nib_cpu_product *p, const nib_cpu_mm_kernel *kernel, uint32_t g, uint32_t t, uint32_t n) {
+    _Alignas(LINE) float tile[NIB_ACT_PANEL * NIB_GROUP_ROWS];
+    for (uint32_t end = t + n; t < end; t += kernel->max_tok) {
+        uint32_t n_now = end - t < kernel->max_tok ? end - t : kernel->max_tok;
+        kernel->mul(p->m->data + g * p->m->group_bytes, p->act, t, n_now, tile);
+        store(p, g, t, n_now, tile);
+    }
+}
+
+/* The same for n_wide groups from g. */
+static void multiply_wide(const nib_cpu_product *p, const nib_cpu_mm_kernel *kernel, uint32_t g, uint32_t t, uint32_t n) {
+    _Alignas(LINE) float tiles[NIB_MM_WIDE * NIB_GROUP_ROWS];
+    kernel->mul_wide(p->m->data + g * p->m->group_bytes, p->act, t, n, tiles);
+    for (uint32_t i = 0; i < kernel->n_wide; i++) store(p, g + i, t, n, tiles + i * kernel->wide_tok * NIB_GROUP_ROWS);
+}
+
+/* Tokens that meet a group together, of those that are left: more than max_tok where the wide kernel takes them. */
+static uint32_t step_of(const nib_cpu_mm_kernel *kernel, uint32_t n_left) {
+    uint32_t most = kernel->max_tok;
+    if (kernel->mul_wide && n_left >= 2 * most) most = n_left < kernel->wide_tok ? n_left / most * most : kernel->wide_tok;
+    return n_left < most ? n_left : most;
+}
+
 static void run_packed(const nib_cpu_product *p, uint32_t g0, uint32_t g1) {
     const nib_cpu_matrix *m = p->m;
     const nib_cpu_mm_kernel *kernel = p->isa->mm->kernel[m->type->id];
-    _Alignas(LINE) float tile[NIB_ACT_PANEL * NIB_GROUP_ROWS];
-    uint32_t step = kernel->max_tok, n_tok = p->act->n_tok;
+    uint32_t n_tok = p->act->n_tok, step = step_of(kernel, n_tok);
     uint32_t chunk = m->group_bytes < CHUNK_BYTES ? (uint32_t)(CHUNK_BYTES / m->group_bytes) : 1;
-    if (n_tok <= step) chunk = g1 - g0; /* every group is read once anyway */
+    if (step > kernel->max_tok) chunk = (chunk + kernel->n_wide - 1) / kernel->n_wide * kernel->n_wide;
+    if (n_tok <= kernel->max_tok) chunk = g1 - g0; /* every group is read once anyway */
     for (uint32_t c = g0; c < g1; c += chunk) {
         uint32_t e = g1 - c > chunk ? c + chunk : g1, after = g1 - e > chunk ? e + chunk : g1;
         fetch next = fetch_begin(m, e, after, (size_t)(e - c) * ((n_tok + step - 1) / step));
-        for (uint32_t t = 0; t < n_tok; t += step)
-            for (uint32_t g = c; g < e; g++) {
-                uint32_t n = n_tok - t < step ? n_tok - t : step;
-                fetch_some(&next);
-                kernel->mul(m->data + g * m->group_bytes, p->act, t, n, tile);
-                store(p, g, t, n, tile);
+        for (uint32_t t = 0, n_now; t < n_tok; t += n_now) {
+            n_now = step_of(kernel, n_tok - t);
+            for (uint32_t g = c, n_groups; g < e; g += n_groups) {
+                n_groups = n_now > kernel->max_tok && e - g >= kernel->n_wide ? kernel->n_wide : 1;
+                fetch_some(&next, n_groups);
+                if (n_groups > 1) multiply_wide(p, kernel, g, t, n_now);
+                else multiply(p, kernel, g, t, n_now);
             }
+        }
     }
 }
 

@@ -64,7 +64,7 @@ INL void float_tile(float_form form, int nc, const uint8_t *w, const nib_cpu_act
             FLOAT_TILE(TYPE, FORM, 6)                                                                                  \
         }                                                                                                              \
     }                                                                                                                  \
-    const nib_cpu_mm_kernel nib_cpu_mm_avx2_##TYPE = {6, TYPE};
+    const nib_cpu_mm_kernel nib_cpu_mm_avx2_##TYPE = {.max_tok = 6, .mul = TYPE};
 FLOAT_KERNEL(F32, FLOAT_32)
 FLOAT_KERNEL(F16, FLOAT_16)
 FLOAT_KERNEL(BF16, FLOAT_B16)

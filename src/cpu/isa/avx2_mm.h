@@ -177,6 +177,6 @@ INL void prefetch(const void *p, int n) {
         else                                                                                                           \
             TYPE##_8(w, act, t0, tile);                                                                                \
     }                                                                                                                  \
-    const nib_cpu_mm_kernel nib_cpu_mm_##LEVEL##_##TYPE = {8, TYPE};
+    const nib_cpu_mm_kernel nib_cpu_mm_##LEVEL##_##TYPE = {.max_tok = 8, .mul = TYPE};
 
 #endif

@@ -157,6 +157,6 @@ INL void prefetch(const void *p, int n) {
         else                                                                                                           \
             TYPE##_16_far(w, act, t0, out);                                                                            \
     }                                                                                                                  \
-    const nib_cpu_mm_kernel nib_cpu_mm_avx512_##TYPE = {16, TYPE};
+    const nib_cpu_mm_kernel nib_cpu_mm_avx512_##TYPE = {.max_tok = 16, .mul = TYPE};
 
 #endif

@@ -138,6 +138,6 @@ INL void prefetch(const uint8_t *p, int n) {
         else                                                                                                           \
             TYPE##_16(w, act, t0, out);                                                                                \
     }                                                                                                                  \
-    const nib_cpu_mm_kernel nib_cpu_mm_##LEVEL##_##TYPE = {16, TYPE};
+    const nib_cpu_mm_kernel nib_cpu_mm_##LEVEL##_##TYPE = {.max_tok = 16, .mul = TYPE};
 
 #endif

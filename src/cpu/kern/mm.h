@@ -9,12 +9,18 @@
 #include "cpu/kern/peak.h"
 #include "quant/type.h"
 
+#define NIB_MM_WIDE 128
+
 typedef struct nib_cpu_mm_kernel {
     uint32_t
         max_tok; /* at most NIB_ACT_PANEL; divides it where activations are quantised, so that panels end with calls */
     /* tile[16 * c + r] = row r times token t0 + c, for c < n (more may be written, up to max_tok). t0 is a multiple of
      * max_tok; w and tile are 64-byte aligned. */
     void (*mul)(const void *w, const nib_cpu_act *act, uint32_t t0, uint32_t n, float *tile);
+    /* The same for n_wide groups that stand one after the other and up to wide_tok tokens, n a multiple of max_tok and more than it:
+     * tiles[(g * wide_tok + c) * 16 + r]. NULL: no faster way for many tokens. */
+    void (*mul_wide)(const void *w, const nib_cpu_act *act, uint32_t t0, uint32_t n, float *tiles);
+    uint32_t n_wide, wide_tok; /* n_wide * wide_tok is at most NIB_MM_WIDE */
 } nib_cpu_mm_kernel;
 
 /* Where a product stands: n tokens from t0 (a multiple of max_tok), columns k0 … k1-1 (multiples of a unit's). */

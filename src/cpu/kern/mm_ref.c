@@ -138,7 +138,7 @@ KERNEL_FLOAT(F16, uint16_t, nib_f16_to_f32)
 KERNEL_FLOAT(BF16, uint16_t, nib_bf16_to_f32)
 
 /* 16 tokens a call: a row is unpacked once for all of them. */
-#define X(name, gguf, block, bytes) static const nib_cpu_mm_kernel kernel_##name = {NIB_ACT_PANEL, mul_##name};
+#define X(name, gguf, block, bytes) static const nib_cpu_mm_kernel kernel_##name = {.max_tok = NIB_ACT_PANEL, .mul = mul_##name};
 #include "quant/types.def"
 #undef X
 
