@@ -17,7 +17,7 @@
  * - _new/_free and _open/_close come in pairs; every _free and _close accepts NULL.
  * - Pointers that a getter returns are borrowed and live as long as the handle, unless its comment says otherwise.
  * - Strings carry their length and may hold any byte. `const char *` parameters named path or name end in NUL.
- * - Handles share no hidden state. nib_gguf, nib_tokenizer, nib_template and nib_model are immutable after construction and may be
+ * - Handles share no hidden state. nib_gguf, nib_tokenizer, nib_template, nib_chat and nib_model are immutable after construction and may be
  *   used by many threads at once; nib_context, nib_batch, nib_sampler, nib_detok and nib_stop belong to one thread at
  *   a time.
  * - Config structs start with their size and are initialised by the _INIT macro of the same name; NULL means defaults.
@@ -301,6 +301,80 @@ NIB_API void nib_rendered_free(nib_rendered *rendered);
  * words, and "messages.role" trusted. BOS is left to the tokenizer. */
 NIB_API const char *const *nib_chat_builtin_names(void);
 NIB_API nib_str nib_chat_builtin_find(const char *name);
+
+/* ------------------------------------------------------------------------------------------------ chat */
+
+/* How a model talks: its chat template, what ends a turn, and the format of its answers. Immutable: many threads may render
+ * with one nib_chat at once. */
+typedef struct nib_chat nib_chat;
+
+typedef struct nib_chat_config {
+    size_t size;
+    const char *text;    /* a template of the caller's, text_len bytes; goes before everything else. NULL: none */
+    size_t text_len;
+    const char *builtin; /* a template that nib brings along, by its name in nib_chat_builtin_names; NULL: the file's own */
+    const char *variant; /* "tool_use": tokenizer.chat_template.tool_use of the file. NULL: the default one, and tool_use by
+                            itself for requests with tools */
+    const char *format;  /* how answers are written, by its name in nib_chat_format_names; NULL: found from the template */
+} nib_chat_config;
+#define NIB_CHAT_CONFIG_INIT {sizeof(nib_chat_config), NULL, 0, NULL, NULL, NULL}
+
+/* Finds the template and tries what it can do: it is rendered a few dozen times with small conversations. file may be NULL
+ * when config gives a template; nothing of it is kept. tok must outlive the chat. NIB_E_ARG: the file has no template, and
+ * none was chosen. NIB_E_FORMAT: the template does not parse; the message names it, with line and column. */
+NIB_API nib_status nib_chat_new(nib_chat **out, const nib_gguf *file, const nib_tokenizer *tok,
+                                const nib_chat_config *config, nib_error *err);
+NIB_API void nib_chat_free(nib_chat *chat);
+NIB_API const char *nib_chat_source(const nib_chat *chat); /* "the model's template", "built-in chatml", …: to show */
+NIB_API const char *nib_chat_format(const nib_chat *chat); /* the format of answers, by its name */
+/* An answer is complete with a token for which this is true: those of nib_tokenizer_is_eog, and the one that the template
+ * puts behind every answer. */
+NIB_API bool nib_chat_ends_turn(const nib_chat *chat, nib_token id);
+/* Strings that end an answer, where the template has no token for it: i from 0; ptr NULL past the last. */
+NIB_API nib_str nib_chat_stop(const nib_chat *chat, size_t i);
+/* Whether the text of a token is a marker of the format or part of one, which a parser of answers must see: of control tokens
+ * these are unparsed (NIB_UNPARSE_SPECIAL), the others left out. */
+NIB_API bool nib_chat_is_mark(const nib_chat *chat, nib_str token_text);
+
+typedef struct nib_chat_render_config {
+    size_t size;
+    int64_t now;       /* as in nib_template_config, as are the limits */
+    bool trust_all;    /* special tokens in messages are meant: whoever writes them can end his turn and begin another's */
+    uint64_t max_steps;
+    size_t max_bytes;
+    uint32_t max_depth;
+} nib_chat_render_config;
+#define NIB_CHAT_RENDER_CONFIG_INIT                                                                                    \
+    {sizeof(nib_chat_render_config), 0, false, UINT64_C(4000000), (size_t)48 << 20, 1000}
+
+typedef struct nib_chat_prompt {
+    nib_rendered rendered;
+    bool starts_thinking; /* the prompt ends inside a block of thoughts: the answer begins there */
+    const char *notes[5]; /* what had to be changed to suit the template, constant sentences to show; NULL behind the last */
+} nib_chat_prompt;
+
+/* A request as OpenAI's chat API has it, JSON -> the prompt:
+ *   messages               a list, not empty: role; content, a string, null or text parts; name; tool_calls; tool_call_id;
+ *                          reasoning_content (or reasoning) of an assistant
+ *   tools, tool_choice     tool_choice "none" hides the tools
+ *   documents              a list of objects for templates that have a place for them
+ *   add_generation_prompt  true if not given: the prompt ends where the answer begins
+ *   continue_final_message the prompt ends inside the last message, for the model to go on
+ *   enable_thinking, reasoning_effort
+ *   chat_template_kwargs   an object: more variables for the template
+ * null is as good as not given, other fields are ignored. NIB_E_ARG: the message names the field ("messages[3].content").
+ * NIB_E_UNSUPPORTED: content other than text. NIB_E_FORMAT: the template refused or went wrong; NIB_E_LIMIT: a limit was
+ * reached. Free *out with nib_chat_prompt_free. Thread-safe. */
+NIB_API nib_status nib_chat_render(const nib_chat *chat, const char *json, size_t len,
+                                   const nib_chat_render_config *config, nib_chat_prompt *out, nib_error *err);
+NIB_API void nib_chat_prompt_free(nib_chat_prompt *prompt);
+
+/* Appends the tokens of rendered text, as nib_tokenize does for one text, but special tokens are recognised only where
+ * every byte is trusted. Elsewhere they are plain text, and so are other added tokens that the file's own template is
+ * written with ("<tool_call>"). flags: NIB_ADD_SPECIAL puts BOS (CLS) in front where the model wants it and the text does not
+ * begin with it; nothing is put at the end. On error *out is unchanged. Thread-safe. */
+NIB_API nib_status nib_tokenize_spans(const nib_tokenizer *tok, const nib_rendered *text, unsigned flags,
+                                      nib_token_list *out, nib_error *err);
 
 /* ------------------------------------------------------------------------------------------------ chat answers */
 

@@ -52,11 +52,11 @@ static int teardown(void **state) {
 }
 
 /* Plain pieces as they are, ids in brackets. */
-static void expect(const fixture *f, const char *text, bool parse_control, const char *pieces) {
+static void expect_spans(const fixture *f, const char *text, const nib_span *spans, unsigned guarded, const char *pieces) {
     nib_buf out = {0};
     nib_text_fragment fragment;
     nib_str all = {text, strlen(text)};
-    nib_text_special_walk walk = nib_text_special_begin(&f->special, &f->vocab, all, parse_control);
+    nib_text_special_walk walk = nib_text_special_begin(&f->special, &f->vocab, all, spans, guarded);
     while (nib_text_special_next(&walk, &fragment)) {
         if (out.len) nib_buf_char(&out, '|');
         if (fragment.id != NIB_TOKEN_NONE) nib_buf_printf(&out, "[%d]", fragment.id);
@@ -66,6 +66,11 @@ static void expect(const fixture *f, const char *text, bool parse_control, const
     assert_string_equal(nib_buf_cstr(&out), pieces);
     assert_false(nib_text_special_next(&walk, &fragment));
     nib_buf_free(&out);
+}
+
+static void expect(const fixture *f, const char *text, bool parse_control, const char *pieces) {
+    nib_span all = {strlen(text), parse_control};
+    expect_spans(f, text, &all, NIB_TEXT_GUARD_CONTROL, pieces);
 }
 
 static void test_cut(void **state) {

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define KEY(name) "tokenizer.ggml." name
+#define TEMPLATES "tokenizer.chat_template"
 
 void nib_text_warn(nib_tokenizer *tok, const char *format, ...) {
     char text[sizeof((nib_error *)0)->message];
@@ -273,6 +274,16 @@ static nib_status get_source(nib_tokenizer *tok, const nib_gguf *file, nib_text_
     return NIB_OK;
 }
 
+/* User-defined tokens that a template of the file is written with are its markup. */
+static void mark_markup(nib_tokenizer *tok, const nib_gguf *file) {
+    const nib_gguf_value *value;
+    nib_str key;
+    for (size_t i = 0; (key = nib_gguf_key_at(file, i, &value)).ptr; i++) {
+        if (key.len < strlen(TEMPLATES) || memcmp(key.ptr, TEMPLATES, strlen(TEMPLATES)) != 0) continue;
+        if (value->type == NIB_GGUF_STRING) nib_text_markup_of(tok, value->as.str);
+    }
+}
+
 static nib_status load(nib_tokenizer *tok, const nib_gguf *file, const char *pre, nib_error *err) {
     nib_str model = {NULL, 0}, name = {NULL, 0}, arch = {NULL, 0};
     nib_text_source source = {0};
@@ -297,7 +308,9 @@ static nib_status load(nib_tokenizer *tok, const nib_gguf *file, const char *pre
     NIB_TRY(get_str(file, "general.name", &name, err));
     NIB_TRY(get_str(file, "general.architecture", &arch, err));
     nib_text_strip_by_name(tok, name, arch);
-    return nib_text_special_init(&tok->special, &tok->vocab, err);
+    NIB_TRY(nib_text_special_init(&tok->special, &tok->vocab, err));
+    mark_markup(tok, file);
+    return NIB_OK;
 }
 
 nib_status nib_tokenizer_new(nib_tokenizer **out, const nib_gguf *file, const nib_tokenizer_config *config,

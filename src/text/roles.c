@@ -1,5 +1,5 @@
-/* text/roles.c - what follows from the texts of tokens: roles that no key gives, which tokens end a generation, and the
- * few attributes that GGUF cannot express. The rules are those of llama.cpp, so that the same file behaves the same. */
+/* text/roles.c - what follows from the texts of tokens: roles that no key gives, which tokens end a generation or are
+ * markup, and the few attributes that GGUF cannot express. The rules are those of llama.cpp, so that the same file behaves the same. */
 #include "text/flags.h"
 #include "text/tokenizer.h"
 
@@ -66,6 +66,31 @@ static bool contains(nib_str s, const char *part) { /* ASCII letters in either c
     return false;
 }
 
+static bool is_enclosed(nib_str s, const char *open, const char *close) {
+    size_t n = strlen(open), m = strlen(close);
+    return s.len > n + m && memcmp(s.ptr, open, n) == 0 && memcmp(s.ptr + s.len - m, close, m) == 0;
+}
+
+/* User-defined tokens of this shape are control tokens that a converter took for text. */
+static void find_markup(nib_tokenizer *tok) {
+    for (uint32_t id = 0; id < tok->vocab.n; id++) {
+        nib_str text = nib_text_vocab_text(&tok->vocab, (nib_token)id);
+        bool is_markup = is_enclosed(text, "<|", "|>") || is_enclosed(text, "<\xEF\xBD\x9C", "\xEF\xBD\x9C>");
+        if (is_markup && (tok->vocab.attr[id] & NIB_TOKEN_USER)) tok->vocab.attr[id] |= NIB_TEXT_MARKUP;
+    }
+}
+
+void nib_text_markup_of(nib_tokenizer *tok, nib_str chat_template) {
+    nib_span all = {chat_template.len, true};
+    nib_text_special_walk walk = nib_text_special_begin(&tok->special, &tok->vocab, chat_template, &all, 0);
+    nib_text_fragment fragment;
+    while (nib_text_special_next(&walk, &fragment)) {
+        if (fragment.id == NIB_TOKEN_NONE || !(tok->vocab.attr[fragment.id] & NIB_TOKEN_USER)) continue;
+        nib_str text = nib_text_vocab_text(&tok->vocab, fragment.id);
+        if (is_enclosed(text, "<", ">") || is_enclosed(text, "[", "]")) tok->vocab.attr[fragment.id] |= NIB_TEXT_MARKUP;
+    }
+}
+
 static void find_eog(nib_tokenizer *tok) {
     uint16_t *attr = tok->vocab.attr;
     for (size_t i = 0; i < sizeof eog_texts / sizeof eog_texts[0]; i++) {
@@ -101,6 +126,7 @@ void nib_text_roles_by_text(nib_tokenizer *tok) {
         if (contains(text, "unused")) tok->vocab.attr[id] |= NIB_TOKEN_UNUSED;
     }
     find_eog(tok);
+    find_markup(tok);
 }
 
 static void strip(nib_tokenizer *tok, const char *text, unsigned side, bool on) {

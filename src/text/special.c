@@ -24,21 +24,25 @@ void nib_text_special_free(nib_text_special *special) {
 }
 
 nib_text_special_walk nib_text_special_begin(const nib_text_special *special, const nib_text_vocab *vocab, nib_str text,
-                                             bool parse_control) {
-    return (nib_text_special_walk){special, vocab, text, parse_control, NIB_TOKEN_NONE};
+                                             const nib_span *spans, unsigned guarded) {
+    return (nib_text_special_walk){special, vocab, text, spans, text.ptr + spans->len, guarded, NIB_TOKEN_NONE};
 }
 
-/* The longest token at the start of text. */
+/* The longest token at the start of text, which lies in the walk's span. */
 static nib_token match(const nib_text_special_walk *walk, const char *text, size_t len, size_t *match_len) {
     nib_token best = NIB_TOKEN_NONE;
     const nib_text_trie *trie = &walk->special->trie;
+    const nib_span *span = walk->span;
+    const char *span_end = walk->span_end;
+    bool is_trusted = span->is_trusted;
     uint32_t node = 0;
     for (size_t i = 0; i < len; i++) {
+        for (; text + i >= span_end; is_trusted &= span->is_trusted) span_end += (++span)->len;
         node = nib_text_trie_step(trie, node, (unsigned char)text[i]);
         if (!node) break;
         nib_token id = trie->value[node];
         if (id == NIB_TOKEN_NONE) continue;
-        if (!walk->parse_control && (walk->vocab->attr[id] & (NIB_TOKEN_CONTROL | NIB_TOKEN_UNKNOWN))) continue;
+        if (!is_trusted && (walk->vocab->attr[id] & walk->guarded)) continue;
         best = id;
         *match_len = i + 1;
     }
@@ -61,6 +65,7 @@ bool nib_text_special_next(nib_text_special_walk *walk, nib_text_fragment *out) 
     nib_token id = NIB_TOKEN_NONE;
     for (; i < n; i++) {
         if (!walk->special->first[(unsigned char)p[i]]) continue;
+        while (p + i >= walk->span_end) walk->span_end += (++walk->span)->len;
         id = match(walk, p + i, n - i, &len);
         if (id != NIB_TOKEN_NONE) break;
     }

@@ -6,6 +6,7 @@
 #include "base/half.h"
 #include "base/mem.h"
 #include "text/list.h"
+#include "text/special.h"
 #include "text/utf8.h"
 
 #include <stdio.h>
@@ -37,7 +38,8 @@ static uint32_t rank_of_pair(const nib_text_merge *merge, uint32_t left, uint32_
     const nib_text_symbol *s = &merge->symbols[left];
     uint32_t len = nib_text_merge_end_of(merge, &merge->symbols[s->next]) - s->at;
     nib_token id = nib_text_vocab_find(work->spm->vocab, work->word.ptr + s->at, len);
-    if (id == NIB_TOKEN_NONE) return NIB_TEXT_NO_RANK;
+    bool is_plain = id != NIB_TOKEN_NONE && !(work->spm->vocab->attr[id] & NIB_TEXT_GUARD_ALL);
+    if (!is_plain) return NIB_TEXT_NO_RANK; /* text never becomes a control token by merging */
     *joined = (uint32_t)id;
     return rank_of_score(work->spm->vocab->score[id]);
 }

@@ -1,4 +1,4 @@
-/* text/tokenize.c - nib_tokenize and what can be asked of a tokenizer.
+/* text/tokenize.c - nib_tokenize, nib_tokenize_spans and what can be asked of a tokenizer.
  *
  * Text in -> cut at special tokens (special.c) -> each plain part encoded by the tokenizer's kind (kind.c) -> ids out,
  * with the tokens that the model wants at the ends. */
@@ -15,28 +15,69 @@ static bool add_role(const nib_tokenizer *tok, nib_text_role role, nib_token_lis
     return tok->role[role] == NIB_TOKEN_NONE || nib_text_list_add(out, tok->role[role]);
 }
 
-static nib_status tokenize(const nib_tokenizer *tok, nib_text_work *work, nib_str text, unsigned flags,
-                           nib_token_list *out, nib_error *err) {
-    bool add = flags & NIB_ADD_SPECIAL, ok = true;
-    if (add && (tok->flags & NIB_TEXT_ADD_BOS)) ok = add_role(tok, NIB_TEXT_BOS, out);
-    nib_text_special_walk walk = nib_text_special_begin(&tok->special, &tok->vocab, text, flags & NIB_PARSE_SPECIAL);
+/* All that the walk gives. */
+static nib_status encode(const nib_tokenizer *tok, nib_text_work *work, nib_text_special_walk *walk, nib_token_list *out,
+                         nib_error *err) {
     nib_text_fragment fragment;
-    while (ok && nib_text_special_next(&walk, &fragment)) {
+    bool ok = true;
+    while (ok && nib_text_special_next(walk, &fragment)) {
         if (fragment.id != NIB_TOKEN_NONE) ok = nib_text_list_add(out, fragment.id);
         else NIB_TRY(tok->kind->encode(tok, work, fragment.text, out, err));
     }
+    return ok ? NIB_OK : nib_fail_nomem(err, work->len, "tokenizing a text of that length");
+}
+
+static nib_status tokenize(const nib_tokenizer *tok, nib_text_work *work, nib_str text, unsigned flags,
+                           nib_token_list *out, nib_error *err) {
+    bool add = flags & NIB_ADD_SPECIAL, ok = true;
+    nib_span all = {text.len, flags & NIB_PARSE_SPECIAL};
+    if (add && (tok->flags & NIB_TEXT_ADD_BOS)) ok = add_role(tok, NIB_TEXT_BOS, out);
+    nib_text_special_walk walk = nib_text_special_begin(&tok->special, &tok->vocab, text, &all, NIB_TEXT_GUARD_CONTROL);
+    if (ok) NIB_TRY(encode(tok, work, &walk, out, err));
     nib_text_role last = tok->kind->ends_with_sep ? NIB_TEXT_SEP : NIB_TEXT_EOS;
     bool has_last = tok->flags & (last == NIB_TEXT_SEP ? NIB_TEXT_ADD_SEP : NIB_TEXT_ADD_EOS);
     if (ok && add && has_last) ok = add_role(tok, last, out);
     return ok ? NIB_OK : nib_fail_nomem(err, text.len, "tokenizing a text of that length");
 }
 
+static nib_status check_length(size_t len, nib_error *err) {
+    if (len <= MAX_TEXT) return NIB_OK;
+    return nib_fail(err, NIB_E_LIMIT, "a text of %zu bytes; at most %zu at once", len, MAX_TEXT);
+}
+
 nib_status nib_tokenize(const nib_tokenizer *tok, const char *text, size_t len, unsigned flags, nib_token_list *out,
                         nib_error *err) {
-    if (len > MAX_TEXT) return nib_fail(err, NIB_E_LIMIT, "a text of %zu bytes; at most %zu at once", len, MAX_TEXT);
+    NIB_TRY(check_length(len, err));
     nib_text_work work = {.len = len};
     size_t n = out->n;
     nib_status status = tokenize(tok, &work, (nib_str){len ? text : "", len}, flags, out, err);
+    nib_text_work_free(&work);
+    if (status != NIB_OK) out->n = n;
+    return status;
+}
+
+static nib_status check_spans(const nib_rendered *r, nib_error *err) {
+    size_t left = r->len, i = 0;
+    while (i < r->n_spans && r->spans[i].len <= left) left -= r->spans[i++].len;
+    if (i == r->n_spans && left == 0) return NIB_OK;
+    return nib_fail(err, NIB_E_ARG, "the spans do not cover %zu bytes of text, no more and no less", r->len);
+}
+
+nib_status nib_tokenize_spans(const nib_tokenizer *tok, const nib_rendered *text, unsigned flags, nib_token_list *out,
+                              nib_error *err) {
+    NIB_TRY(check_length(text->len, err));
+    NIB_TRY(check_spans(text, err));
+    static const nib_span nothing = {0, false};
+    bool adds_bos = (flags & NIB_ADD_SPECIAL) && (tok->flags & NIB_TEXT_ADD_BOS);
+    nib_text_work work = {.len = text->len};
+    size_t n = out->n;
+    nib_text_special_walk walk = nib_text_special_begin(&tok->special, &tok->vocab, (nib_str){text->len ? text->text : "", text->len},
+                                                        text->n_spans ? text->spans : &nothing, NIB_TEXT_GUARD_ALL);
+    nib_text_special_walk look = walk;
+    nib_text_fragment first = {NIB_TOKEN_NONE, {NULL, 0}};
+    if (adds_bos && nib_text_special_next(&look, &first) && first.id == tok->role[NIB_TEXT_BOS]) adds_bos = false;
+    bool ok = !adds_bos || add_role(tok, NIB_TEXT_BOS, out);
+    nib_status status = ok ? encode(tok, &work, &walk, out, err) : nib_fail_nomem(err, text->len, "tokenizing");
     nib_text_work_free(&work);
     if (status != NIB_OK) out->n = n;
     return status;

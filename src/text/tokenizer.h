@@ -85,6 +85,8 @@ void nib_text_warn(nib_tokenizer *tok, const char *format, ...) __attribute__((f
  * may be empty. */
 void nib_text_roles_by_text(nib_tokenizer *tok);
 void nib_text_strip_by_name(nib_tokenizer *tok, nib_str name, nib_str arch);
+/* Marks the tags of a chat template that are user-defined tokens as NIB_TEXT_MARKUP. */
+void nib_text_markup_of(nib_tokenizer *tok, nib_str chat_template);
 const char *nib_text_role_name(nib_text_role role);
 const char *nib_text_role_key(nib_text_role role);
 

@@ -12,6 +12,7 @@
 enum {
     NIB_TEXT_STRIP_LEFT = 1 << 8,  /* white space before the token belongs to it */
     NIB_TEXT_STRIP_RIGHT = 1 << 9, /* and white space after it */
+    NIB_TEXT_MARKUP = 1 << 10,     /* a user-defined token that marks turns, calls, thoughts: a control token in all but name */
     NIB_TEXT_PUBLIC_ATTR = 0xFF,
 };
 
