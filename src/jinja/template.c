@@ -6,6 +6,7 @@
 #include "jinja/eval.h"
 #include "jinja/json.h"
 #include "jinja/parse.h"
+#include "jinja/template.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 enum {
     MAX_SOURCE = 16 << 20,   /* the longest known template has 20 KB */
     MAX_PARSED = 256 << 20,  /* bytes of nodes */
-    MAX_NESTING = 200,       /* of what is in the source, and of the data */
+    MAX_NESTING = 200,       /* of what is in the source */
 };
 
 struct nib_template {
@@ -118,33 +119,53 @@ static nib_status give(jinja *j, nib_rendered *out, nib_error *err) {
     return NIB_OK;
 }
 
-nib_status nib_template_render(const nib_template *t, const char *json, size_t len, const nib_template_config *config,
-                               nib_rendered *out, nib_error *err) {
-    static const nib_template_config defaults = NIB_TEMPLATE_CONFIG_INIT;
+nib_status nib_jinja_template_run(const nib_template *t, nib_arena *arena, const jinja_dict *data,
+                                  const nib_template_config *config, nib_rendered *out, nib_error *err) {
     nib_error local;
-    nib_arena memory = {0};
     jinja_scope scope = {0};
-    jinja_value context;
-    if (!config) config = &defaults;
-    *out = (nib_rendered){0};
-    jinja j = {.memory = &memory, .max_bytes = config->max_bytes, .steps_left = config->max_steps,
+    jinja j = {.memory = arena, .max_bytes = config->max_bytes, .steps_left = config->max_steps,
                .max_steps = config->max_steps, .max_depth = config->max_depth, .scope = &scope, .now = config->now,
-               .err = err ? err : &local};
-    if (config->max_bytes < 4096) return nib_fail(err, NIB_E_ARG, "max_bytes is %zu, at least 4096", config->max_bytes);
-    memory.limit = config->max_bytes;
-    nib_status status = nib_jinja_json_read((nib_str){json, len}, MAX_NESTING, &memory, &context, j.err);
-    if (status == NIB_OK && context.type != JINJA_DICT)
-        status = nib_fail(j.err, NIB_E_ARG, "the data of a template must be a JSON object");
-    if (status == NIB_OK) {
-        trust_names(&context, config->trusted);
-        j.context = context.as.dict;
-        status = nib_jinja_exec(&j, t->root->body) ? give(&j, out, j.err) : j.err->code;
-    }
+               .context = data, .err = err ? err : &local};
+    *out = (nib_rendered){0};
+    arena->limit = config->max_bytes;
+    nib_status status = nib_jinja_exec(&j, t->root->body) ? give(&j, out, j.err) : j.err->code;
     if (status != NIB_OK) nib_rendered_free(out);
     nib_buf_free(&j.text);
     nib_buf_free(&j.marks);
+    arena->limit = config->max_bytes;
+    return status;
+}
+
+nib_status nib_template_render(const nib_template *t, const char *json, size_t len, const nib_template_config *config,
+                               nib_rendered *out, nib_error *err) {
+    static const nib_template_config defaults = NIB_TEMPLATE_CONFIG_INIT;
+    jinja_value context;
+    if (!config) config = &defaults;
+    *out = (nib_rendered){0};
+    if (config->max_bytes < 4096) return nib_fail(err, NIB_E_ARG, "max_bytes is %zu, at least 4096", config->max_bytes);
+    nib_arena memory = {.limit = config->max_bytes};
+    nib_status status = nib_jinja_json_read((nib_str){json, len}, NIB_JINJA_MAX_NESTING, &memory, &context, err);
+    if (status == NIB_OK && context.type != JINJA_DICT)
+        status = nib_fail(err, NIB_E_ARG, "the data of a template must be a JSON object");
+    if (status == NIB_OK) {
+        trust_names(&context, config->trusted);
+        status = nib_jinja_template_run(t, &memory, context.as.dict, config, out, err);
+    }
     nib_arena_free(&memory);
     return status;
+}
+
+nib_status nib_jinja_template_json(nib_arena *arena, const jinja_value *v, jinja_value *out, nib_error *err) {
+    const jinja_json_style style = {.item_separator = jinja_str(", ", 2), .key_separator = jinja_str(": ", 2)};
+    nib_error local;
+    jinja j = {.memory = arena, .max_bytes = arena->limit, .steps_left = UINT64_MAX, .max_depth = 2 * NIB_JINJA_MAX_NESTING,
+               .err = err ? err : &local};
+    size_t limit = arena->limit;
+    bool ok = nib_jinja_put_json(&j, v, &style) && nib_jinja_take(&j, 0, out);
+    nib_buf_free(&j.text);
+    nib_buf_free(&j.marks);
+    arena->limit = limit;
+    return ok ? NIB_OK : j.err->code;
 }
 
 void nib_rendered_free(nib_rendered *r) {
