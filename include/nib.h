@@ -17,9 +17,9 @@
  * - _new/_free and _open/_close come in pairs; every _free and _close accepts NULL.
  * - Pointers that a getter returns are borrowed and live as long as the handle, unless its comment says otherwise.
  * - Strings carry their length and may hold any byte. `const char *` parameters named path or name end in NUL.
- * - Handles share no hidden state. nib_gguf, nib_tokenizer, nib_template, nib_chat and nib_model are immutable after construction and may be
- *   used by many threads at once; nib_context, nib_batch, nib_sampler, nib_detok and nib_stop belong to one thread at
- *   a time.
+ * - Handles share no hidden state. nib_gguf, nib_tokenizer, nib_template, nib_chat and nib_model are immutable after
+ *   construction and may be used by many threads at once; nib_context, nib_batch, nib_sampler, nib_detok and nib_stop
+ *   belong to one thread at a time.
  * - Config structs start with their size and are initialised by the _INIT macro of the same name; NULL means defaults.
  *
  * Same bits: the logits of a token depend on the model, the tokens before it, the type of the KV cache, and nothing
@@ -350,7 +350,7 @@ typedef struct nib_chat_render_config {
 typedef struct nib_chat_prompt {
     nib_rendered rendered;
     bool starts_thinking; /* the prompt ends inside a block of thoughts: the answer begins there */
-    const char *notes[5]; /* what had to be changed to suit the template, constant sentences to show; NULL behind the last */
+    const char *notes[6]; /* what had to be changed to suit the template, constant sentences to show; NULL behind the last */
 } nib_chat_prompt;
 
 /* A request as OpenAI's chat API has it, JSON -> the prompt:

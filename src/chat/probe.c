@@ -1,0 +1,144 @@
+/* chat/probe.c - finds out what a template can do by rendering small conversations: which content it takes for whom, how it
+ * wants arguments and thoughts. What it shows is found again by a word that no template contains. Looking at the program
+ * instead would have to know every way to write it. */
+#include "chat/chat.h"
+
+#include "base/status.h"
+
+#include <string.h>
+
+#define WORD "qzNibProbe"
+#define TEXT "\"" WORD "\""
+#define PARTS "[{\"type\":\"text\",\"text\":\"qzNibFirst\"},{\"type\":\"text\",\"text\":" TEXT "}]"
+#define SAYS(role, content) "{\"role\":\"" role "\",\"content\":" content "}"
+#define USER SAYS("user", "\"Hi\"")
+#define TOOLS                                                                                                          \
+    ",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"qzNibTool\",\"description\":\"d\",\"parameters\":"      \
+    "{\"type\":\"object\",\"properties\":{\"qzNibKey\":{\"type\":\"string\",\"description\":\"d\"}},\"required\":[\"qzNibKey\"]}}}]"
+#define CALLS(content, more)                                                                                           \
+    "{\"role\":\"assistant\",\"content\":" content more ",\"tool_calls\":[{\"id\":\"callA1234\",\"type\":\"function\","   \
+    "\"function\":{\"name\":\"qzNibTool\",\"arguments\":\"{\\\"qzNibKey\\\": \\\"qzNibValue\\\"}\"}}]}"
+#define RESULT(content)                                                                                                \
+    "{\"role\":\"tool\",\"name\":\"qzNibTool\",\"tool_call_id\":\"callA1234\",\"content\":" content "}"
+#define CHAT(messages) "{\"messages\":[" messages "]}"
+#define CLOSED(messages, more) "{\"messages\":[" messages "],\"add_generation_prompt\":false" more "}"
+
+typedef struct probe {
+    const nib_chat *chat;
+    nib_chat_template *t;
+    nib_error *err;
+    nib_status status;
+} probe;
+
+static bool contains(const nib_rendered *r, const char *word) {
+    return r->text && strstr(r->text, word); /* what follows a NUL is none of ours */
+}
+
+static void try(probe *p, const char *json, nib_rendered *out) {
+    *out = (nib_rendered){0};
+    if (p->status == NIB_OK) p->status = nib_chat_try(p->chat, p->t, json, out, p->err);
+}
+
+/* The conversation is shown with the word and, if given, without the other. */
+static bool shows(probe *p, const char *json, const char *word, const char *other) {
+    nib_rendered r;
+    try(p, json, &r);
+    bool ok = contains(&r, word) && !(other && contains(&r, other));
+    nib_rendered_free(&r);
+    return ok;
+}
+
+/* Two renders that differ in more than a refusal. */
+static bool differ(probe *p, const char *a, const char *b) {
+    nib_rendered x, y;
+    try(p, a, &x);
+    try(p, b, &y);
+    bool ok = x.len && y.len && (x.len != y.len || memcmp(x.text, y.text, x.len) != 0);
+    nib_rendered_free(&x);
+    nib_rendered_free(&y);
+    return ok;
+}
+
+/* What holds for one role holds for a relative. */
+static void copy_role(nib_chat_caps *caps, nib_chat_role from, nib_chat_role to) {
+    if (caps->text_roles & NIB_CHAT_BIT(from)) caps->text_roles |= (uint16_t)NIB_CHAT_BIT(to);
+    if (caps->part_roles & NIB_CHAT_BIT(from)) caps->part_roles |= (uint16_t)NIB_CHAT_BIT(to);
+}
+
+/* Whose content may be a string, whose a list of parts. A list that was printed as such shows its "type". */
+static void find_content(probe *p) {
+    static const struct {
+        nib_chat_role role;
+        const char *text, *parts;
+    } rows[] = {
+        {NIB_CHAT_USER, CHAT(SAYS("user", TEXT)), CHAT(SAYS("user", PARTS))},
+        {NIB_CHAT_SYSTEM, CHAT(SAYS("system", TEXT) "," USER), CHAT(SAYS("system", PARTS) "," USER)},
+        {NIB_CHAT_ASSISTANT, CLOSED(USER "," SAYS("assistant", TEXT), ""), CLOSED(USER "," SAYS("assistant", PARTS), "")},
+        {NIB_CHAT_TOOL, CHAT(USER "," CALLS("\"\"", "") "," RESULT(TEXT)), CHAT(USER "," CALLS("\"\"", "") "," RESULT(PARTS))},
+    };
+    nib_chat_caps *caps = &p->t->caps;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        unsigned bit = NIB_CHAT_BIT(rows[i].role);
+        caps->text_roles |= (uint16_t)bit;
+        if (!shows(p, rows[i].text, WORD, NULL)) caps->text_roles &= (uint16_t)~bit;
+        caps->part_roles |= (uint16_t)bit;
+        bool takes_parts = shows(p, rows[i].parts, WORD, "'type'") && shows(p, rows[i].parts, "qzNibFirst", "\"type\"");
+        if (!takes_parts) caps->part_roles &= (uint16_t)~bit;
+        bool is_lost = rows[i].role != NIB_CHAT_SYSTEM && !((caps->text_roles | caps->part_roles) & bit);
+        if (is_lost) caps->text_roles |= (uint16_t)bit; /* it gets a string, whatever becomes of it */
+    }
+    copy_role(caps, NIB_CHAT_SYSTEM, NIB_CHAT_DEVELOPER);
+    copy_role(caps, NIB_CHAT_TOOL, NIB_CHAT_FUNCTION);
+    copy_role(caps, NIB_CHAT_TOOL, NIB_CHAT_IPYTHON);
+}
+
+static void find_tools(probe *p) {
+    static const char with_user[] = CLOSED(USER, TOOLS), with_system[] = CLOSED(SAYS("system", "\"S\"") "," USER, TOOLS);
+    static const char call[] = CLOSED(USER "," CALLS("\"\"", "") "," RESULT("\"ok\""), TOOLS);
+    static const char null_call[] = CLOSED(USER "," CALLS("null", "") "," RESULT("\"ok\""), TOOLS);
+    nib_chat_caps *caps = &p->t->caps;
+    caps->shows_tools = shows(p, with_user, "qzNibTool", NULL) || shows(p, with_system, "qzNibTool", NULL);
+    bool takes_object = shows(p, call, "qzNibValue", "'qzNibKey'"); /* that is how Python prints a dict */
+    caps->arguments_as_text = true;
+    caps->arguments_as_text = !takes_object && shows(p, call, "qzNibValue", "\\\"qzNibKey");
+    bool takes_null = shows(p, null_call, "qzNibValue", "None");
+    caps->empty_for_null = true;
+    caps->empty_for_null = !takes_null && shows(p, null_call, "qzNibValue", NULL);
+}
+
+static void find_reasoning(probe *p) {
+    static const char *const fields[] = {"reasoning_content", "reasoning", "thinking", ""};
+    static const char talk[] = CLOSED(USER ",{\"role\":\"assistant\",\"content\":\"Yes\",\"reasoning_content\":" TEXT "}", "");
+    static const char call[] =
+        CLOSED(USER "," CALLS("null", ",\"reasoning_content\":\"qzNibThought\"") "," RESULT("\"ok\""), TOOLS);
+    static const char both[] =
+        CLOSED(USER "," CALLS("\"Yes\"", ",\"reasoning_content\":\"qzNibThought\"") "," RESULT("\"ok\""), TOOLS);
+    nib_chat_caps *caps = &p->t->caps;
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        caps->reasoning = fields[i];
+        bool calls = shows(p, call, "qzNibThought", NULL);
+        caps->thinks_or_talks = calls && !shows(p, both, "qzNibThought", NULL);
+        if (calls || shows(p, talk, WORD, NULL)) return;
+    }
+    caps->reasoning = NULL;
+}
+
+static void find_toggle(probe *p) {
+    static const char *const names[] = {"enable_thinking", "thinking"};
+    nib_chat_caps *caps = &p->t->caps;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        caps->toggle = names[i];
+        if (differ(p, "{\"messages\":[" USER "],\"enable_thinking\":true}", "{\"messages\":[" USER "],\"enable_thinking\":false}")) return;
+    }
+    caps->toggle = NULL;
+}
+
+nib_status nib_chat_probe(const nib_chat *chat, nib_chat_template *t, nib_error *err) {
+    probe p = {chat, t, err, NIB_OK};
+    t->caps = (nib_chat_caps){.knows_developer = strstr(t->text, "developer") != NULL};
+    find_content(&p);
+    find_tools(&p);
+    find_reasoning(&p);
+    find_toggle(&p);
+    return p.status;
+}
