@@ -117,7 +117,7 @@ static nib_cli_edit_result read_line(nib_cli_edit *e, nib_buf *text) {
     }
 }
 
-static nib_cli_edit_result read_lines(nib_cli_edit *e, nib_buf *text) {
+static nib_cli_edit_result read_message(nib_cli_edit *e, nib_buf *text) {
     text->len = 0;
     say(e->config.prompt);
     for (;;) {
@@ -139,7 +139,7 @@ nib_cli_edit_result nib_cli_edit_read(nib_cli_edit *e, const char *initial, nib_
 #ifdef NIB_EDIT
     if (e->keys) result = nib_cli_keys_read(e->keys, initial, text);
 #endif
-    if (!e->keys) result = read_lines(e, text);
+    if (!e->keys) result = read_message(e, text);
     (void)initial;
     if (result == NIB_CLI_EDIT_TEXT) nib_cli_edit_unquote(text);
     return result;
