@@ -1,12 +1,13 @@
-/* cli/keys.c - a line editor: libedit knows keys, words, history and search; this file reads its bytes and draws.
+/* cli/keys.c - a line editor: libedit knows keys, words, history and search; this file draws, and adds keys.
  *
  * libedit draws into a sink: it loses combining characters and would show only the end of a text that is longer than the
- * screen. What its line holds is drawn by screen.c instead, before every wait for input. Its reader is ours, too: a paste
- * between brackets is inserted as it is, and sequences of keys that nobody bound are dropped. Called by edit.c. */
+ * screen. What its line holds is drawn by screen.c instead, before every wait for input. It reads through keyboard.c.
+ * Called by edit.c. */
 #include "keys.h"
 
 #include "base/mem.h"
 #include "glyph.h"
+#include "keyboard.h"
 #include "screen.h"
 #include "signals.h"
 
@@ -25,8 +26,6 @@
 
 _Static_assert(sizeof(wchar_t) == sizeof(uint32_t), "wide characters are code points");
 
-enum { CTRL_C = 3, ESCAPE = 27, LEAD = 28 /* a letter after it is a key of the table below */, ESCAPE_MS = 50, READ_BYTES = 4096 };
-
 struct nib_cli_keys {
     nib_cli_edit_config config;
     EditLine *el;
@@ -38,13 +37,10 @@ struct nib_cli_keys {
     locale_t utf8;      /* of the thread while it edits: what is a letter, what can be printed */
     struct termios modes; /* of the terminal outside of this editor */
     nib_cli_screen screen;
-    char bytes[READ_BYTES];
-    size_t n_bytes, at; /* read, and how many of them are used up */
-    wchar_t next;       /* the rest of a key that libedit gets as two characters; 0: none */
+    nib_cli_keyboard keyboard;
     wchar_t *initial;
     nib_cli_edit_result result;
     nib_buf *text;      /* of the caller, once the message is complete */
-    bool changed;       /* what is on the screen is older than the line */
 };
 
 static nib_cli_keys *keys_of(EditLine *el) {
@@ -147,113 +143,22 @@ static void hide_typing(const nib_cli_keys *k) {
 
 /* ---- reading */
 
-/* The next byte; -1 when the terminal is gone or a signal ends the program; -2 when none came in time. ms < 0: no limit,
- * and then the screen is brought up to date before the wait. */
-static int read_byte(nib_cli_keys *k, int ms) {
-    while (k->at == k->n_bytes) {
-        nib_cli_wait what = nib_cli_signals_wait(STDIN_FILENO, ms < 0 && k->changed ? 0 : ms);
-        switch (what) {
-        case NIB_CLI_WAIT_TIMEOUT:
-            if (ms >= 0) return -2;
-            draw(k);
-            k->changed = false;
-            continue;
-        case NIB_CLI_WAIT_SIGNAL:
-            if (nib_cli_interrupted() != SIGINT) {
-                k->result = NIB_CLI_EDIT_SIGNAL;
-                return -1;
-            }
-            nib_cli_signals_forget(); /* from another program: the same as the key */
-            return CTRL_C;
-        case NIB_CLI_WAIT_CONTINUED:
-            enter_terminal(k); /* a shell has set modes of its own and written since */
-            nib_cli_screen_forget(&k->screen);
-            k->changed = true;
-            continue;
-        case NIB_CLI_WAIT_WINDOW:
-            k->changed = true;
-            continue;
-        case NIB_CLI_WAIT_INPUT:
-            break;
-        }
-        ssize_t n = read(STDIN_FILENO, k->bytes, sizeof k->bytes);
-        if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-        if (n <= 0) return -1;
-        k->n_bytes = (size_t)n;
-        k->at = 0;
+/* Nothing to read: time to draw. */
+static void on_idle(void *user, nib_cli_wait what) {
+    nib_cli_keys *k = user;
+    if (what == NIB_CLI_WAIT_CONTINUED) { /* a shell has set modes of its own and written since */
+        enter_terminal(k);
+        nib_cli_screen_forget(&k->screen);
     }
-    return (unsigned char)k->bytes[k->at++];
-}
-
-/* Sequences that terminals send for keys, without the escape, and the letter of the key. */
-static const struct {
-    const char *sequence;
-    wchar_t key;
-} sequences[] = {
-    {"[A", L'u'},    {"OA", L'u'},    {"[B", L'd'},    {"OB", L'd'},     {"[C", L'r'},    {"OC", L'r'},
-    {"[D", L'l'},    {"OD", L'l'},    {"[H", L'h'},    {"OH", L'h'},     {"[1~", L'h'},   {"[7~", L'h'},
-    {"[F", L'e'},    {"OF", L'e'},    {"[4~", L'e'},   {"[8~", L'e'},    {"[3~", L'x'},   {"[1;5C", L'w'},
-    {"[1;3C", L'w'}, {"[1;5D", L'b'}, {"[1;3D", L'b'}, {"[13;2u", L'n'}, {"[200~", L'p'},
-};
-
-/* After an escape: a sequence of a key, or an escape by itself, which begins a key of Emacs or ends inserting in vi. */
-static int read_sequence(nib_cli_keys *k, wchar_t *c) {
-    char sequence[32];
-    size_t n = 0;
-    int byte = read_byte(k, ESCAPE_MS);
-    if (byte == -1) return -1;
-    *c = ESCAPE;
-    if (byte != '[' && byte != 'O') {
-        if (byte >= 0) k->at--;
-        return 1;
-    }
-    do {
-        if (n < sizeof sequence - 1) sequence[n++] = (char)byte;
-        byte = read_byte(k, ESCAPE_MS);
-        if (byte < 0) return byte == -1 ? -1 : 0;
-    } while (byte < '@' || byte > '~');
-    sequence[n++] = (char)byte;
-    for (size_t i = 0; i < sizeof sequences / sizeof sequences[0]; i++)
-        if (strlen(sequences[i].sequence) == n && !memcmp(sequences[i].sequence, sequence, n)) {
-            *c = LEAD;
-            k->next = sequences[i].key;
-            return 1;
-        }
-    return 0;
-}
-
-/* The bytes of a character after its first one. */
-static int read_character(nib_cli_keys *k, int byte, wchar_t *c) {
-    char bytes[4] = {(char)byte};
-    size_t len, want = byte < 0xC0 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
-    for (size_t n = 1; n < want; n++) {
-        int more = read_byte(k, ESCAPE_MS);
-        if (more == -1) return -1;
-        if (more >= 0 && (more & 0xC0) != 0x80) k->at--;
-        if (more < 0 || (more & 0xC0) != 0x80) want = n;
-        bytes[n] = (char)more;
-    }
-    *c = (wchar_t)nib_cli_glyph_decode((nib_str){bytes, want}, &len);
-    return 1;
+    draw(k);
 }
 
 /* EL_GETCFN: 1 and a character, or -1. */
 static int read_key(EditLine *el, wchar_t *c) {
-    nib_cli_keys *k = keys_of(el);
-    int got = 0;
-    k->changed = true;
-    if (k->next) {
-        *c = k->next;
-        k->next = 0;
-        return 1;
-    }
-    while (got == 0) {
-        int byte = read_byte(k, -1);
-        if (byte < 0) return -1;
-        *c = byte;
-        got = byte == ESCAPE ? read_sequence(k, c) : byte >= 0x80 ? read_character(k, byte, c) : byte != LEAD;
-    }
-    return got;
+    uint32_t key;
+    bool ok = nib_cli_keyboard_key(&keys_of(el)->keyboard, &key);
+    *c = ok ? (wchar_t)key : 0;
+    return ok ? 1 : -1;
 }
 
 /* ---- keys of ours */
@@ -432,24 +337,11 @@ static unsigned char on_suspend(EditLine *el, int key) {
     return CC_REFRESH;
 }
 
-/* Everything up to the end of the paste, whatever characters there are in it. */
 static unsigned char on_paste(EditLine *el, int key) {
-    static const char end[] = "\033[201~";
-    enum { N_END = sizeof end - 1 };
     nib_cli_keys *k = keys_of(el);
     nib_buf text = {0};
-    int byte;
     (void)key;
-    k->changed = false; /* no drawing while it comes */
-    while ((byte = read_byte(k, -1)) >= 0 && nib_buf_char(&text, (char)byte))
-        if (text.len >= N_END && !memcmp(text.ptr + text.len - N_END, end, N_END)) break;
-    text.len -= text.len >= N_END ? N_END : 0;
-    size_t n = 0;
-    for (size_t i = 0; i < text.len; i++) { /* a terminal sends returns for newlines */
-        bool is_pair = text.ptr[i] == '\r' && i + 1 < text.len && text.ptr[i + 1] == '\n';
-        if (!is_pair) text.ptr[n++] = text.ptr[i] == '\r' ? '\n' : text.ptr[i];
-    }
-    bool ok = byte >= 0 && insert(el, (nib_str){text.ptr, n});
+    bool ok = nib_cli_keyboard_paste(&k->keyboard, &text) && insert(el, nib_cli_bytes(&text));
     nib_buf_free(&text);
     return ok ? CC_REFRESH : CC_ERROR;
 }
@@ -559,6 +451,7 @@ nib_cli_keys *nib_cli_keys_new(const nib_cli_edit_config *config, const nib_cli_
     if (!kind || !*kind || !strcmp(kind, "dumb") || !(k = nib_calloc(1, sizeof *k))) return NULL;
     k->config = *config;
     k->entries = history;
+    k->keyboard = (nib_cli_keyboard){.fd = STDIN_FILENO, .idle = on_idle, .user = k};
     k->utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
     locale_t old = k->utf8 ? uselocale(k->utf8) : (locale_t)0;
     HistEventW event;
@@ -612,11 +505,10 @@ static nib_cli_edit_result read_once(nib_cli_keys *k) {
     int n;
     nib_cli_screen_forget(&k->screen);
     k->result = NIB_CLI_EDIT_END;
-    k->changed = true;
     k->back = 0;
     el_wpush(k->el, L"\034i");
     el_wgets(k->el, &n);
-    return k->result;
+    return k->result == NIB_CLI_EDIT_END && nib_cli_interrupted() ? NIB_CLI_EDIT_SIGNAL : k->result;
 }
 
 nib_cli_edit_result nib_cli_keys_read(nib_cli_keys *k, const char *initial, nib_buf *text) {

@@ -167,7 +167,7 @@ static void test_cuts_of_long_lines(void **state) {
 static void check_is_tame(const nib_buf *out, bool styles) {
     for (size_t i = 0; i < out->len; i++) {
         unsigned char c = (unsigned char)out->ptr[i];
-        uint32_t cp;
+        uint32_t cp = 0;
         size_t n = nib_utf8_char(out->ptr + i, out->len - i, &cp);
         assert_true(n > 0);
         if (c == 27) {
