@@ -43,8 +43,8 @@ typedef struct nib_cli_options {
     nib_cli_list operands; /* nib_str, each ends in NUL */
 
     /* input */
-    const char *model, *prompt, *file, *pre, *template_file, *template_name, *chat_template, *date;
-    bool escape, add_bos, parse_special, jsonl, list_templates;
+    const char *model, *prompt, *file, *pre, *template_file, *template_name, *chat_template, *date, *format, *tools;
+    bool escape, add_bos, parse_special, jsonl, list_templates, thinking;
 
     /* output */
     bool display_prompt, special, verbose_prompt, json, ids_only, show_count, spans, plan, scdoc, logits_hash, stats;

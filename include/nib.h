@@ -382,6 +382,64 @@ NIB_API nib_status nib_tokenize_spans(const nib_tokenizer *tok, const nib_render
  * "none" takes every answer for plain content. */
 NIB_API const char *const *nib_chat_format_names(void);
 
+/* Takes an answer apart into content, reasoning and tool calls while it comes. What comes out depends on the bytes only, not
+ * on how they were cut into pieces, apart from the cuts of the text itself.
+ *
+ * - Control tokens must come as text (NIB_UNPARSE_SPECIAL) as far as the format has them among its markers. What may still
+ *   become a marker is held back, and no more.
+ * - A call comes as a whole, as soon as its arguments are complete; a closing marker that is missing is forgiven. Bytes that
+ *   begin like a call and are none stay text, and a warning says where. So does a call that the answer ends in.
+ * - JSON arguments are the model's own bytes, checked strictly. The parameters of other formats become values of the types
+ *   that the tool's schema wants; without a schema they are JSON when they parse as something other than a string, else a
+ *   string. A call of a tool that was not given is a call all the same, after a warning; only JSON that no marker announces
+ *   must name one that was given.
+ * - White space next to a marker is dropped: around reasoning and calls, and at the ends of messages that have headers. All
+ *   other text is let through as it is.
+ * - <think> opens reasoning where content would begin; further on an answer may speak of it. */
+typedef struct nib_chat_parser nib_chat_parser;
+
+typedef enum nib_chat_event_kind {
+    NIB_CHAT_CONTENT = 0,
+    NIB_CHAT_REASONING = 1,
+    NIB_CHAT_TOOL_CALL = 2,
+    NIB_CHAT_WARNING = 3,
+} nib_chat_event_kind;
+
+/* Strings are valid during the call only. */
+typedef struct nib_chat_event {
+    nib_chat_event_kind kind;
+    nib_str text;   /* CONTENT, REASONING: a piece, never empty; TOOL_CALL: the arguments, a JSON object; WARNING: a line */
+    uint32_t index; /* TOOL_CALL: from 0 on */
+    nib_str name, id; /* TOOL_CALL: the id that the model wrote, else "call_0", "call_1", … */
+} nib_chat_event;
+
+/* False: stop; the push or finish then fails with NIB_E_CANCELLED. */
+typedef bool (*nib_chat_event_fn)(void *user, const nib_chat_event *event);
+
+typedef struct nib_chat_parser_config {
+    size_t size;
+    const char *format;   /* one of nib_chat_format_names(); default "generic" */
+    bool starts_thinking; /* the prompt ends inside reasoning */
+    bool parse_tools;     /* default true; false: calls are text */
+    bool parse_reasoning; /* default true; false: reasoning is content, and its markers are, too */
+    const char *tools;    /* JSON, a list as in OpenAI's requests: names and types of parameters; NULL: not known */
+    size_t tools_len;
+    size_t max_call_bytes; /* a longer call is text, with a warning; default 16 MiB */
+    nib_chat_event_fn event;
+    void *user;
+} nib_chat_parser_config;
+#define NIB_CHAT_PARSER_CONFIG_INIT                                                                                    \
+    {sizeof(nib_chat_parser_config), "generic", false, true, true, NULL, 0, (size_t)16 << 20, NULL, NULL}
+
+/* NIB_E_ARG: no such format, or tools that are no JSON list. The config is not kept. */
+NIB_API nib_status nib_chat_parser_new(nib_chat_parser **out, const nib_chat_parser_config *config, nib_error *err);
+NIB_API void nib_chat_parser_free(nib_chat_parser *parser);
+/* Once a call failed, all later ones fail in the same way. */
+NIB_API nib_status nib_chat_parser_push(nib_chat_parser *parser, nib_str bytes, nib_error *err);
+/* The answer is complete: what was held back comes out. Afterwards the parser takes no more. */
+NIB_API nib_status nib_chat_parser_finish(nib_chat_parser *parser, nib_error *err);
+NIB_API uint32_t nib_chat_parser_n_calls(const nib_chat_parser *parser); /* so far */
+
 /* ------------------------------------------------------------------------------------------------ model */
 
 typedef struct nib_model nib_model;

@@ -78,6 +78,33 @@ class Tokens(Case):
         self.assertGreater(n / (time.time() - start), 2000)
 
 
+class Parse(Case):
+    answer = b'<think>\nHm.\n</think>\nOk.\n<tool_call>\n<function=f>\n<parameter=x>\n1\n</parameter>\n</function>\n</tool_call>'
+
+    def events(self, *args, stdin):
+        return [json.loads(line) for line in self.nib("parse", *args, stdin=stdin).out.splitlines()]
+
+    def test_events(self):
+        path = os.path.join(Config.scratch, "tools.json")
+        with open(path, "w", encoding="utf-8") as stream:
+            json.dump([{"name": "f", "parameters": {"properties": {"x": {"type": "string"}}}}], stream)
+        call = {"type": "tool_call", "index": 0, "id": "call_0", "name": "f", "arguments": '{"x":1}'}
+        texts = [{"type": "reasoning", "text": "Hm."}, {"type": "content", "text": "Ok."}]
+        self.assertEqual(self.events(stdin=self.answer), texts + [call])
+        self.assertEqual(self.events("--format", "qwen3-coder", "--tools", path, stdin=self.answer),
+                         texts + [dict(call, arguments='{"x":"1"}')])
+        self.assertEqual(self.events("--thinking", stdin=b"a</think>b"),
+                         [{"type": "reasoning", "text": "a"}, {"type": "content", "text": "b"}])
+        self.assertEqual([e["type"] for e in self.events(stdin=b'<tool_call>{"name": }')], ["warning", "content"])
+
+    def test_refusals(self):
+        self.usage("parse", "--format", "hermess", stdin=b"", says=["'hermess'", "hermes qwen3-coder"])
+        path = os.path.join(Config.scratch, "tools.json")
+        with open(path, "w", encoding="utf-8") as stream:
+            stream.write("{")
+        self.usage("parse", "--tools", path, stdin=b"", says="tools")
+
+
 class Render(Case):
     def template(self, text):
         path = os.path.join(Config.scratch, "template.jinja")
