@@ -18,6 +18,7 @@ typedef struct nib_chat_caps {
     uint16_t part_roles;    /* bits: whose content it shows when that is a list of parts */
     bool knows_developer;
     bool shows_tools;
+    bool needs_tools;       /* wants a list of tools even where it is empty */
     bool arguments_as_text; /* of tool calls, as JSON; otherwise as an object */
     bool empty_for_null;    /* content of an answer must be "" where there is none */
     bool thinks_or_talks;   /* refuses thoughts together with content where tools are called */

@@ -59,6 +59,16 @@ static bool differ(probe *p, const char *a, const char *b) {
     return ok;
 }
 
+/* Templates that are only for requests with tools may go wrong without a list of them. */
+static void find_needs(probe *p) {
+    nib_chat_caps *caps = &p->t->caps;
+    caps->text_roles = NIB_CHAT_BIT(NIB_CHAT_USER);
+    caps->needs_tools = false;
+    if (shows(p, CHAT(SAYS("user", TEXT)), WORD, NULL)) return;
+    caps->needs_tools = true;
+    caps->needs_tools = shows(p, CHAT(SAYS("user", TEXT)), WORD, NULL);
+}
+
 /* What holds for one role holds for a relative. */
 static void copy_role(nib_chat_caps *caps, nib_chat_role from, nib_chat_role to) {
     if (caps->text_roles & NIB_CHAT_BIT(from)) caps->text_roles |= (uint16_t)NIB_CHAT_BIT(to);
@@ -106,9 +116,15 @@ static void find_tools(probe *p) {
     caps->empty_for_null = !takes_null && shows(p, null_call, "qzNibValue", NULL);
 }
 
+/* A list that is printed as such shows its type. */
+static bool shows_thought(probe *p, const char *json, bool as_part) {
+    if (!as_part) return shows(p, json, "qzNibThought", NULL);
+    return shows(p, json, "qzNibThought", "'thinking'") && shows(p, json, "qzNibThought", "\"thinking\"");
+}
+
 static void find_reasoning(probe *p) {
     static const char *const fields[] = {"reasoning_content", "reasoning", "thinking", ""};
-    static const char talk[] = CLOSED(USER ",{\"role\":\"assistant\",\"content\":\"Yes\",\"reasoning_content\":" TEXT "}", "");
+    static const char talk[] = CLOSED(USER ",{\"role\":\"assistant\",\"content\":\"Yes\",\"reasoning_content\":\"qzNibThought\"}", "");
     static const char call[] =
         CLOSED(USER "," CALLS("null", ",\"reasoning_content\":\"qzNibThought\"") "," RESULT("\"ok\""), TOOLS);
     static const char both[] =
@@ -116,9 +132,9 @@ static void find_reasoning(probe *p) {
     nib_chat_caps *caps = &p->t->caps;
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         caps->reasoning = fields[i];
-        bool calls = shows(p, call, "qzNibThought", NULL);
-        caps->thinks_or_talks = calls && !shows(p, both, "qzNibThought", NULL);
-        if (calls || shows(p, talk, WORD, NULL)) return;
+        bool calls = shows_thought(p, call, i == 3), talks = shows_thought(p, talk, i == 3);
+        caps->thinks_or_talks = calls && !shows_thought(p, both, false);
+        if (calls || talks) return;
     }
     caps->reasoning = NULL;
 }
@@ -136,6 +152,7 @@ static void find_toggle(probe *p) {
 nib_status nib_chat_probe(const nib_chat *chat, nib_chat_template *t, nib_error *err) {
     probe p = {chat, t, err, NIB_OK};
     t->caps = (nib_chat_caps){.knows_developer = strstr(t->text, "developer") != NULL};
+    find_needs(&p);
     find_content(&p);
     find_tools(&p);
     find_reasoning(&p);

@@ -29,12 +29,14 @@ static nib_status end_by_token(nib_chat *chat, nib_str tail, bool *found, nib_er
     return NIB_OK;
 }
 
-/* The first line that is not blank, with the line end before it. */
+/* The first tag, or else the first line that is not blank with the line end before it. */
 static bool end_by_text(nib_chat *chat, nib_str tail) {
     size_t from = 0, to;
     while (from < tail.len && nib_chat_is_blank(tail.ptr[from])) from++;
     for (to = from; to < tail.len && tail.ptr[to] != '\n';) to++;
     while (to > from && nib_chat_is_blank(tail.ptr[to - 1])) to--;
+    const char *close = to > from && tail.ptr[from] == '<' ? memchr(tail.ptr + from, '>', to - from) : NULL;
+    if (close) to = (size_t)(close + 1 - tail.ptr);
     if (to - from < 2) return false;
     if (from > 0 && tail.ptr[from - 1] == '\n') from--;
     if (to - from >= sizeof chat->stop) to = from + sizeof chat->stop - 1;
