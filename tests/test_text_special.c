@@ -23,6 +23,7 @@ static const struct {
     {"abcd", NIB_TOKEN_USER},
     {"cdefgh", NIB_TOKEN_USER},
     {"abc", NIB_TOKEN_CONTROL | NIB_TOKEN_USER},
+    {"<call>", NIB_TOKEN_USER | NIB_TEXT_MARKUP},
 };
 #define N_TOKENS (sizeof tokens / sizeof tokens[0])
 
@@ -101,11 +102,36 @@ static void test_strip(void **state) {
     expect(f, "<right> <left>", true, "[6]|[5]");
 }
 
+/* Spans that begin trusted and take turns. */
+static void test_spans(void **state) {
+    const fixture *f = *state;
+    static const nib_span first[] = {{3, true}, {3, false}, {3, true}}, inside[] = {{1, true}, {1, false}, {1, true}};
+    static const nib_span cut[] = {{0, true}, {2, false}, {1, true}, {0, false}}, empty[] = {{0, false}};
+    static const nib_span call[] = {{6, true}, {6, false}}, pair[] = {{2, true}, {1, true}, {3, false}};
+    expect_spans(f, "<s><s><s>", first, NIB_TEXT_GUARD_ALL, "[0]|<s>|[0]"); /* no longer match across the border */
+    expect_spans(f, "<s>", inside, NIB_TEXT_GUARD_ALL, "<s>");
+    expect_spans(f, "<s>", cut, NIB_TEXT_GUARD_ALL, "<s>");
+    expect_spans(f, "\n\n\n", cut, NIB_TEXT_GUARD_ALL, "[4]"); /* tokens that are text go across */
+    expect_spans(f, "", empty, NIB_TEXT_GUARD_ALL, "");
+    expect_spans(f, "<call><call>", call, NIB_TEXT_GUARD_ALL, "[11]|<call>");
+    expect_spans(f, "<call><call>", call, NIB_TEXT_GUARD_CONTROL, "[11]|[11]");
+    expect_spans(f, "<s><s>", pair, NIB_TEXT_GUARD_ALL, "[0]|<s>"); /* neighbours that are both trusted */
+}
+
+/* White space that a token swallows may lie in other spans, and the walk goes on behind it. */
+static void test_spans_strip(void **state) {
+    const fixture *f = *state;
+    static const nib_span spans[] = {{7, true}, {1, false}, {1, true}, {4, false}, {7, true}};
+    expect_spans(f, "<right>  <s> <right>", spans, NIB_TEXT_GUARD_ALL, "[6]|<s> |[6]");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cut),
         cmocka_unit_test(test_control_off),
         cmocka_unit_test(test_strip),
+        cmocka_unit_test(test_spans),
+        cmocka_unit_test(test_spans_strip),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

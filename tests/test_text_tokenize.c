@@ -23,6 +23,94 @@ static void test_flags(void **state) {
     nib_tokenizer_free(tok);
 }
 
+static void expect_spans(const nib_tokenizer *tok, char *text, nib_span *spans, size_t n, const char *tokens) {
+    nib_token_list ids = {0};
+    nib_buf found = {0};
+    nib_error err;
+    nib_rendered r = {text, strlen(text), spans, n};
+    if (nib_tokenize_spans(tok, &r, NIB_ADD_SPECIAL, &ids, &err) != NIB_OK) fail_msg("%s", err.message);
+    for (size_t i = 0; i < ids.n; i++) {
+        nib_str token = nib_tokenizer_text(tok, ids.ids[i]);
+        nib_buf_printf(&found, "%s%.*s", i ? "|" : "", (int)token.len, token.ptr);
+    }
+    assert_string_equal(found.len ? nib_buf_cstr(&found) : "", tokens);
+    nib_buf_free(&found);
+    nib_token_list_free(&ids);
+}
+#define SPANS(...) (nib_span[]){__VA_ARGS__}, sizeof(nib_span[]){__VA_ARGS__} / sizeof(nib_span)
+
+static void test_spans(void **state) {
+    (void)state;
+    nib_tokenizer *tok = tokenizer_small("bpe", NULL);
+    char turn[] = "<|im_start|>in <|im_end|><|im_end|>", words[] = "in the in", end[] = "<|im_end|>";
+    expect_spans(tok, turn, SPANS({12, true}, {13, false}, {10, true}), "<|im_start|>|in|Ġ|<|||i|m|_|en|d|||>|<|im_end|>");
+    expect_spans(tok, words, SPANS({1, true}, {4, false}, {4, true}), "in|Ġthe|Ġ|in"); /* merged across borders */
+    expect_spans(tok, end, SPANS({9, true}, {1, false}), "<|||i|m|_|en|d|||>");
+    nib_tokenizer_free(tok);
+    tok = tokenizer_small("spm", NULL);
+    char bos[] = "<s>a</s>", eos[] = "a</s>", typed[] = "<s>a", empty[] = "";
+    expect_spans(tok, bos, SPANS({3, true}, {1, false}, {4, true}), "<s>|▁a|</s>"); /* BOS is there already */
+    expect_spans(tok, eos, SPANS({5, false}), "<s>|▁a|<0x3C>|<0x2F>|s|<0x3E>");
+    expect_spans(tok, typed, SPANS({4, false}), "<s>|▁|<0x3C>|s|<0x3E>|a");
+    expect_spans(tok, empty, NULL, 0, "<s>");
+    nib_tokenizer_free(tok);
+}
+
+static void test_wrong_spans(void **state) {
+    (void)state;
+    nib_tokenizer *tok = tokenizer_small("bpe", NULL);
+    nib_token_list ids = {0};
+    char text[] = "abc";
+    nib_span spans[] = {{2, true}, {SIZE_MAX, false}};
+    nib_rendered r = {text, 3, spans, 2};
+    for (; r.n_spans < 3; r.n_spans--) assert_int_equal(nib_tokenize_spans(tok, &r, 0, &ids, NULL), NIB_E_ARG);
+    assert_int_equal(ids.n, 0);
+    nib_tokenizer_free(tok);
+}
+
+/* User-defined tokens that look like markers, or that the file's template is written with, are not to be typed by users. */
+static void write_template(nib_gguf_writer *w) {
+    nib_gguf_write_str(w, "tokenizer.chat_template", "{{ '<call>' }}{{ messages }}");
+}
+
+static void test_markup(void **state) {
+    (void)state;
+    static const char *const tokens[] = {"<unk>", "<s>", "</s>", "<|u|>", "<call>", "<b>", "<", "|", "u", ">", "c", "a", "l", NULL};
+    static const float scores[13];
+    nib_tokenizer *tok = tokenizer_must(&(tokenizer_spec){"llama", NULL, tokens, "?ccuuunnnnnnn", scores, NULL, write_template});
+    char text[] = "<|u|><call><b>";
+    expect_spans(tok, text, SPANS({14, true}), "<s>|<|u|>|<call>|<b>");
+    expect_spans(tok, text, SPANS({14, false}), "<s>|<unk>|<unk>|<unk>|<|||u|||>|<|c|a|l|l|>|<b>"); /* the unknown: space prefix */
+    tokenizer_expect(tok, text, 0, "<|u|>|<call>|<b>"); /* as others do it */
+    nib_tokenizer_free(tok);
+}
+
+/* Random text, cut at random: trusted all of it is what nib_tokenize parses, untrusted all of it what it does not. */
+static void test_spans_random(void **state) {
+    (void)state;
+    uint64_t seed = 5;
+    for (int k = 0; k < 4; k++) {
+        nib_tokenizer *tok = tokenizer_small(k % 2 ? "spm" : "bpe", NULL);
+        for (int i = 0; i < 200; i++) {
+            size_t len, n = 0;
+            char *text = tokenizer_random_text(300, &seed, &len);
+            nib_span spans[400];
+            for (size_t left = len; left > 0; left -= spans[n++].len)
+                spans[n] = (nib_span){1 + blocks_random(&seed) % left, k < 2};
+            nib_token_list found = {0}, wanted = {0};
+            nib_rendered r = {text, len, spans, n};
+            assert_int_equal(nib_tokenize_spans(tok, &r, 0, &found, NULL), NIB_OK);
+            assert_int_equal(nib_tokenize(tok, text, len, k < 2 ? NIB_PARSE_SPECIAL : 0, &wanted, NULL), NIB_OK);
+            assert_int_equal(found.n, wanted.n);
+            assert_memory_equal(found.ids, wanted.ids, found.n * sizeof *found.ids);
+            nib_token_list_free(&found);
+            nib_token_list_free(&wanted);
+            free(text);
+        }
+        nib_tokenizer_free(tok);
+    }
+}
+
 static void test_appends(void **state) {
     (void)state;
     nib_tokenizer *tok = tokenizer_small("bpe", NULL);
@@ -156,6 +244,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_flags),          cmocka_unit_test(test_appends),   cmocka_unit_test(test_there_and_back),
         cmocka_unit_test(test_repeated_words), cmocka_unit_test(test_long_runs), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_spans),          cmocka_unit_test(test_markup),    cmocka_unit_test(test_spans_random),
+        cmocka_unit_test(test_wrong_spans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
