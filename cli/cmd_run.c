@@ -7,6 +7,7 @@
 #include "sampling.h"
 #include "signals.h"
 #include "stats.h"
+#include "stops.h"
 
 #include <string.h>
 
@@ -14,8 +15,7 @@ typedef struct run_state {
     nib_cli_session s;
     nib_cli_out out;
     nib_buf prompt;
-    nib_buf stop_text;  /* the stop strings, unescaped, one after the other */
-    nib_cli_list stops; /* nib_str in stop_text */
+    nib_cli_stops stops;
     nib_token_list ids; /* of the prompt */
     nib_sampler *sampler;
     nib_cli_generation g;
@@ -43,28 +43,6 @@ static bool write_text(void *user, nib_str text) {
     return !r->out.error;
 }
 
-static nib_status make_stops(run_state *r, nib_error *err) {
-    const nib_cli_list *given = &r->s.opt->stops;
-    const nib_str *items = given->items;
-    size_t starts_len = 0;
-    for (size_t i = 0; i < given->n; i++) {
-        if (!items[i].len) return nib_fail(err, NIB_E_ARG, "-r '': a stop string cannot be empty");
-        starts_len += items[i].len;
-    }
-    if (!nib_buf_reserve(&r->stop_text, starts_len)) return nib_fail_nomem(err, starts_len, "stop strings");
-    for (size_t i = 0; i < given->n; i++) { /* unescaping never makes longer: the buffer does not move any more */
-        size_t start = r->stop_text.len;
-        if (r->s.opt->escape)
-            nib_cli_unescape(items[i], &r->stop_text);
-        else
-            nib_buf_append(&r->stop_text, items[i].ptr, items[i].len);
-        nib_str stop = {r->stop_text.ptr + start, r->stop_text.len - start};
-        if (!nib_cli_list_append(&r->stops, &stop, 1, sizeof stop))
-            return nib_fail_nomem(err, sizeof stop, "stop strings");
-    }
-    return NIB_OK;
-}
-
 static json_t *logprobs_json(const run_state *r) {
     const nib_cli_generation *g = &r->g;
     const float *logprobs = g->logprobs.items;
@@ -83,7 +61,7 @@ static json_t *logprobs_json(const run_state *r) {
 
 static void write_json(run_state *r, bool with_logprobs) {
     const nib_cli_options *opt = r->s.opt;
-    const nib_str *stops = r->stops.items;
+    const nib_str *stops = r->stops.list.items;
     json_t *o = json_object();
     nib_cli_json_set_str(o, "model", opt->model);
     json_object_set_new(o, "prompt_ids", nib_cli_json_ids(r->ids.ids, r->ids.n));
@@ -105,14 +83,14 @@ static nib_status run(run_state *r, const nib_cli_options *opt, const nib_cli_te
     NIB_TRY(nib_cli_input_read(opt, &r->prompt, err));
     NIB_TRY(nib_cli_session_open(&r->s, opt, term, err));
     NIB_TRY(nib_cli_prompt_ids(&r->s, nib_cli_bytes(&r->prompt), &r->ids, err));
-    NIB_TRY(make_stops(r, err));
+    NIB_TRY(nib_cli_stops_make(&r->stops, opt, err));
     NIB_TRY(nib_cli_session_model(&r->s, err));
     NIB_TRY(nib_cli_sampler_new(&r->sampler, &r->s, err));
     nib_context_config config = nib_cli_context_config(opt);
     NIB_TRY(nib_cli_session_context(&r->s, &config, err));
     nib_cli_generate_params params = {
-        .prompt = r->ids.ids, .n_prompt = r->ids.n, .n_predict = opt->n_predict, .stops = r->stops.items,
-        .n_stops = r->stops.n, .n_top = opt->n_logprobs, .keep_logprobs = with_logprobs, .special = opt->special,
+        .prompt = r->ids.ids, .n_prompt = r->ids.n, .n_predict = opt->n_predict, .stops = r->stops.list.items,
+        .n_stops = r->stops.list.n, .n_top = opt->n_logprobs, .keep_logprobs = with_logprobs, .special = opt->special,
         .write = write_text, .user = r,
     };
     NIB_TRY(nib_cli_generate(&r->s, r->sampler, &params, &r->g, err));
@@ -138,8 +116,7 @@ int nib_cli_cmd_run(const nib_cli_options *opt, const nib_cli_term *term) {
     nib_cli_generation_free(&r.g);
     nib_sampler_free(r.sampler);
     nib_token_list_free(&r.ids);
-    nib_cli_list_free(&r.stops);
-    nib_buf_free(&r.stop_text);
+    nib_cli_stops_free(&r.stops);
     nib_buf_free(&r.prompt);
     nib_buf_free(&r.text);
     nib_cli_session_close(&r.s);

@@ -1,4 +1,4 @@
-/* cli/generate.c - prompt ids in -> generated ids and streamed text out. Called by run. */
+/* cli/generate.c - prompt ids in -> generated ids and streamed text out. Called by run and chat. */
 #include "generate.h"
 
 #include "base/mem.h"
@@ -50,6 +50,18 @@ static nib_status keep_logprobs(loop *l, const float *logits, nib_token id, nib_
     return NIB_OK;
 }
 
+static bool is_end_of_text(const loop *l, nib_token id) {
+    const nib_chat *chat = l->params->chat;
+    return chat ? nib_chat_ends_turn(chat, id) : nib_tokenizer_is_eog(l->s->tok, id);
+}
+
+static bool is_shown(const loop *l, nib_token id, bool is_end) {
+    const nib_chat *chat = l->params->chat;
+    if (chat && (is_end || nib_tokenizer_attr(l->s->tok, id) & NIB_TOKEN_CONTROL))
+        return nib_chat_is_mark(chat, nib_tokenizer_text(l->s->tok, id));
+    return !is_end || l->params->special;
+}
+
 /* Logits -> id -> text. Sets the finish reason when that was the last one. */
 static nib_status sample_one(loop *l, nib_error *err) {
     nib_cli_generation *out = l->out;
@@ -59,9 +71,9 @@ static nib_status sample_one(loop *l, nib_error *err) {
     NIB_TRY(nib_sampler_accept(l->sampler, id, err));
     if (l->params->keep_logprobs) NIB_TRY(keep_logprobs(l, logits, id, err));
     if (!nib_cli_append_ids(&out->ids, &id, 1)) return nib_fail_nomem(err, sizeof id, "ids");
-    bool is_end = nib_tokenizer_is_eog(l->s->tok, id);
+    bool is_end = is_end_of_text(l, id);
     if (is_end) out->finish_reason = "stop";
-    if (!is_end || l->params->special) {
+    if (is_shown(l, id, is_end)) {
         nib_str piece;
         NIB_TRY(nib_detok_push(l->detok, id, &piece, err));
         NIB_TRY(show(l, piece, err));
@@ -72,7 +84,7 @@ static nib_status sample_one(loop *l, nib_error *err) {
 static nib_status prefill(loop *l, nib_error *err) {
     const nib_cli_generate_params *p = l->params;
     for (size_t i = 0; i < p->n_prompt; i++) NIB_TRY(nib_sampler_accept(l->sampler, p->prompt[i], err));
-    return nib_cli_session_prefill(l->s, p->prompt, p->n_prompt, err);
+    return nib_cli_session_prefill(l->s, p->prompt + p->n_cached, p->n_prompt - p->n_cached, err);
 }
 
 static nib_status run(loop *l, nib_error *err) {
@@ -106,13 +118,13 @@ nib_status nib_cli_generate(nib_cli_session *s, nib_sampler *sampler, const nib_
                             nib_cli_generation *out, nib_error *err) {
     loop l = {.s = s, .sampler = sampler, .params = params, .out = out};
     nib_status status;
-    *out = (nib_cli_generation){.stop = -1, .n_prompt = params->n_prompt};
+    *out = (nib_cli_generation){.stop = -1, .n_prompt = params->n_prompt, .n_cached = params->n_cached};
     if (params->n_prompt > nib_context_n_ctx(s->ctx))
         return nib_fail(err, NIB_E_LIMIT, "the prompt has %zu tokens and the context holds %u: shorten it, or raise -c",
                         params->n_prompt, nib_context_n_ctx(s->ctx));
     l.top = nib_calloc(params->n_top + 1, sizeof *l.top);
     if (!l.top) return nib_fail_nomem(err, params->n_top * sizeof *l.top, "log-probabilities");
-    NIB_TRY_OUT(nib_detok_new(&l.detok, s->tok, params->special ? NIB_UNPARSE_SPECIAL : 0, true, err));
+    NIB_TRY_OUT(nib_detok_new(&l.detok, s->tok, params->special || params->chat ? NIB_UNPARSE_SPECIAL : 0, true, err));
     if (params->n_stops) NIB_TRY_OUT(nib_stop_new(&l.stop, params->stops, params->n_stops, err));
     status = run(&l, err);
     if (status == NIB_E_CANCELLED) {

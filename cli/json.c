@@ -159,14 +159,14 @@ nib_status nib_cli_json_get_text(json_t *request, nib_buf *bytes, nib_str *text,
     return NIB_OK;
 }
 
-/* ---- lines */
+/* ---- reading */
 
 /* jansson recurses on nesting: look before it does. */
-static bool too_deep(nib_str line) {
+static bool too_deep(nib_str text) {
     int depth = 0;
     bool in_string = false;
-    for (size_t i = 0; i < line.len; i++) {
-        char c = line.ptr[i];
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
         if (in_string && c == '\\')
             i++;
         else if (c == '"')
@@ -179,11 +179,33 @@ static bool too_deep(nib_str line) {
     return false;
 }
 
-static nib_status answer_line(nib_str line, json_t *reply, nib_cli_jsonl_fn answer, void *user, nib_error *err) {
+nib_status nib_cli_json_parse(nib_str text, json_t **out, nib_error *err) {
     json_error_t why;
-    if (too_deep(line)) return nib_fail(err, NIB_E_FORMAT, "nested deeper than %d", MAX_DEPTH);
-    json_t *request = json_loadb(line.ptr, line.len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
-    if (!request) return nib_fail(err, NIB_E_FORMAT, "not JSON: %s (column %d)", why.text, why.column);
+    *out = NULL;
+    if (too_deep(text)) return nib_fail(err, NIB_E_FORMAT, "nested deeper than %d", MAX_DEPTH);
+    *out = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
+    if (*out) return NIB_OK;
+    if (why.line > 1) return nib_fail(err, NIB_E_FORMAT, "not JSON: %s (line %d, column %d)", why.text, why.line, why.column);
+    return nib_fail(err, NIB_E_FORMAT, "not JSON: %s (column %d)", why.text, why.column);
+}
+
+nib_status nib_cli_json_file(const char *path, json_t **out, nib_error *err) {
+    nib_buf text = {0};
+    *out = NULL;
+    nib_status status = nib_cli_input_file(path, &text, err);
+    if (status == NIB_OK) {
+        status = nib_cli_json_parse(nib_cli_bytes(&text), out, err);
+        if (status != NIB_OK) nib_error_prefix(err, "%s", path);
+    }
+    nib_buf_free(&text);
+    return status;
+}
+
+/* ---- lines */
+
+static nib_status answer_line(nib_str line, json_t *reply, nib_cli_jsonl_fn answer, void *user, nib_error *err) {
+    json_t *request;
+    NIB_TRY(nib_cli_json_parse(line, &request, err));
     nib_status status = json_is_object(request) ? answer(user, request, reply, err)
                                                 : nib_fail(err, NIB_E_FORMAT, "expected an object");
     json_decref(request);

@@ -27,6 +27,11 @@ void nib_cli_json_set_str(json_t *object, const char *key, const char *value);
 /* Writes the value and a newline, and frees it. */
 void nib_cli_json_write(nib_cli_out *out, json_t *value);
 
+/* Any JSON value; keys given twice and nesting deeper than 64 are errors. *out belongs to the caller. */
+nib_status nib_cli_json_parse(nib_str text, json_t **out, nib_error *err);
+/* The same of a file, - is standard input; the error names it. */
+nib_status nib_cli_json_file(const char *path, json_t **out, nib_error *err);
+
 /* Answers one request; on error `err` says why. */
 typedef nib_status (*nib_cli_jsonl_fn)(void *user, json_t *request, json_t *answer, nib_error *err);
 /* Reads requests, one object a line, from standard input until its end; writes one answer a line, {"error": …} where a

@@ -25,7 +25,7 @@ enum {
     NIB_CLI_N_KINDS
 };
 
-#define NIB_CLI_MAX_OPTIONS 160
+#define NIB_CLI_MAX_OPTIONS 192
 
 /* Words of "[auto|on|off]". */
 enum { NIB_CLI_AUTO, NIB_CLI_ON, NIB_CLI_OFF };
@@ -44,15 +44,17 @@ typedef struct nib_cli_options {
 
     /* input */
     const char *model, *prompt, *file, *pre, *template_file, *template_name, *chat_template, *date, *format, *tools;
-    bool escape, add_bos, parse_special, jsonl, list_templates, thinking;
+    const char *template_kwargs, *system, *system_file, *messages_file, *session_file;
+    bool escape, add_bos, parse_special, jsonl, list_templates, thinking, permissive;
 
     /* output */
     bool display_prompt, special, verbose_prompt, json, ids_only, show_count, spans, plan, scdoc, logits_hash, stats;
     uint32_t n_logprobs;
-    int32_t color;
+    int32_t color, reasoning; /* NIB_CLI_REASONING_SHOW … */
+    bool plain;
 
     /* length and context */
-    int32_t n_predict;
+    int32_t n_predict, overflow; /* NIB_CLI_OVERFLOW_TRIM … */
     nib_cli_list stops; /* nib_str */
     uint32_t n_ctx, n_batch, n_ubatch;
     nib_cli_list bench_prompt, bench_gen, bench_depth, bench_batch, bench_threads; /* uint32_t */

@@ -16,7 +16,7 @@ static double ratio(double a, double b) {
 
 static figures compute(const nib_cli_session *s, const nib_cli_generation *g) {
     figures f = {.n_decoded = g->ids.n > 1 ? g->ids.n - 1 : 0};
-    f.prefill_tok_s = ratio(1e3 * (double)g->n_prompt, g->prefill_ms);
+    f.prefill_tok_s = ratio(1e3 * (double)(g->n_prompt - g->n_cached), g->prefill_ms);
     f.tpot_ms = ratio(g->decode_ms, (double)f.n_decoded);
     f.decode_tok_s = ratio(1e3, f.tpot_ms);
     f.weight_bytes = nib_model_bytes_per_token(s->model);
@@ -31,7 +31,7 @@ void nib_cli_stats_print(const nib_cli_session *s, const nib_cli_generation *g) 
     nib_cli_line(s->term, "load    %9.1f ms, %.1f MiB of weights, %d threads, %s", s->load_ms,
                  (double)nib_model_weight_bytes(s->model) / 0x1p20, nib_context_n_threads(s->ctx),
                  nib_model_isa(s->model));
-    nib_cli_line(s->term, "prefill %9.1f ms, %zu tokens, %.1f tokens/s, TTFT %.1f ms", g->prefill_ms, g->n_prompt,
+    nib_cli_line(s->term, "prefill %9.1f ms, %zu tokens, %.1f tokens/s, TTFT %.1f ms", g->prefill_ms, g->n_prompt - g->n_cached,
                  f.prefill_tok_s, g->ttft_ms);
     nib_cli_line(s->term, "decode  %9.1f ms, %zu tokens, %.1f tokens/s, TPOT %.2f ms", g->decode_ms, g->ids.n,
                  f.decode_tok_s, f.tpot_ms);
@@ -56,6 +56,7 @@ json_t *nib_cli_stats_json(const nib_cli_session *s, const nib_cli_generation *g
         uint64_t value;
     } counts[] = {
         {"prompt_tokens", g->n_prompt},
+        {"cached_tokens", g->n_cached},
         {"generated_tokens", g->ids.n},
         {"kv_used", nib_seq_length(s->ctx, 0)},
         {"kv_size", nib_context_n_ctx(s->ctx)},

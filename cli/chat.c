@@ -1,0 +1,175 @@
+/* cli/chat.c - options in -> model, template and messages of a conversation; and what can be done to these. */
+#include "chat.h"
+
+#include "base/status.h"
+#include "input.h"
+
+#include <string.h>
+
+/* ---- opening */
+
+/* --chat-template is a name, or the template itself. */
+static nib_status choose_template(nib_cli_chat *c, nib_chat_config *config, nib_error *err) {
+    const nib_cli_options *opt = &c->opt;
+    const char *given = opt->chat_template;
+    if (given && opt->template_file)
+        return nib_fail(err, NIB_E_ARG, "--chat-template and --chat-template-file say the same: leave one out");
+    if (opt->template_file) {
+        NIB_TRY(nib_cli_input_file(opt->template_file, &c->template_text, err));
+        config->text = c->template_text.ptr ? c->template_text.ptr : "";
+        config->text_len = c->template_text.len;
+    } else if (given && strchr(given, '{')) {
+        config->text = given;
+        config->text_len = strlen(given);
+    } else if (given) {
+        if (!nib_chat_builtin_find(given).ptr)
+            return nib_fail(err, NIB_E_ARG, "--chat-template %s: no such template; nib render --list-templates prints the names, and "
+                            "--chat-template-file takes a file", given);
+        config->builtin = given;
+    }
+    return NIB_OK;
+}
+
+static nib_status open_template(nib_cli_chat *c, nib_error *err) {
+    nib_chat_config config = NIB_CHAT_CONFIG_INIT;
+    config.format = c->opt.format;
+    config.variant = c->opt.template_name;
+    NIB_TRY(choose_template(c, &config, err));
+    NIB_TRY(nib_chat_new(&c->chat, c->s.file, c->s.tok, &config, err));
+    nib_str stop;
+    for (size_t i = 0; (stop = nib_chat_stop(c->chat, i)).ptr; i++)
+        if (!nib_cli_list_append(&c->stops.list, &stop, 1, sizeof stop)) return nib_fail_nomem(err, sizeof stop, "stop strings");
+    if (c->opt.verbose) nib_cli_line(c->s.term, "chat: %s, answers read as %s", nib_chat_source(c->chat), nib_chat_format(c->chat));
+    return NIB_OK;
+}
+
+static nib_status read_kwargs(nib_cli_chat *c, nib_error *err) {
+    const char *given = c->opt.template_kwargs;
+    if (!given) return NIB_OK;
+    nib_status status = nib_cli_json_parse((nib_str){given, strlen(given)}, &c->kwargs, err);
+    if (status == NIB_OK && !json_is_object(c->kwargs)) status = nib_fail(err, NIB_E_ARG, "expected a JSON object");
+    if (status != NIB_OK) nib_error_prefix(err, "--chat-template-kwargs");
+    return status;
+}
+
+static nib_status read_tools(nib_cli_chat *c, nib_error *err) {
+    if (!c->opt.tools) return NIB_OK;
+    NIB_TRY(nib_cli_json_file(c->opt.tools, &c->tools, err));
+    if (json_is_array(c->tools)) return NIB_OK;
+    return nib_fail(err, NIB_E_ARG, "%s: expected a JSON array of tools", c->opt.tools);
+}
+
+static nib_status read_system(nib_cli_chat *c, nib_error *err) {
+    const nib_cli_options *opt = &c->opt;
+    nib_buf text = {0};
+    if (opt->system && opt->system_file)
+        return nib_fail(err, NIB_E_ARG, "--system and --system-file say the same: leave one out");
+    if (opt->system) return nib_cli_chat_set_system(c, (nib_str){opt->system, strlen(opt->system)}, err);
+    if (!opt->system_file) return NIB_OK;
+    nib_status status = nib_cli_input_file(opt->system_file, &text, err);
+    if (status == NIB_OK) status = nib_cli_chat_set_system(c, (nib_str){text.ptr ? text.ptr : "", text.len}, err);
+    nib_buf_free(&text);
+    return status;
+}
+
+nib_status nib_cli_chat_open(nib_cli_chat *c, const nib_cli_options *opt, const nib_cli_term *term, nib_error *err) {
+    *c = (nib_cli_chat){.opt = *opt, .messages = json_array()};
+    NIB_TRY(nib_cli_need_model(opt, err));
+    NIB_TRY(read_kwargs(c, err));
+    NIB_TRY(read_tools(c, err));
+    NIB_TRY(nib_cli_stops_make(&c->stops, opt, err));
+    if (opt->messages_file) NIB_TRY(nib_cli_chat_load(c, opt->messages_file, err));
+    NIB_TRY(nib_cli_session_open(&c->s, &c->opt, term, err));
+    NIB_TRY(open_template(c, err));
+    NIB_TRY(nib_cli_session_model(&c->s, err));
+    nib_context_config config = nib_cli_context_config(&c->opt);
+    NIB_TRY(nib_cli_session_context(&c->s, &config, err));
+    if (opt->session_file) NIB_TRY(nib_cli_chat_session_load(c, opt->session_file, err));
+    return read_system(c, err);
+}
+
+void nib_cli_chat_close(nib_cli_chat *c) {
+    nib_sampler_free(c->sampler);
+    nib_cli_generation_free(&c->g);
+    nib_token_list_free(&c->ids);
+    nib_cli_stops_free(&c->stops);
+    json_decref(c->messages);
+    json_decref(c->tools);
+    json_decref(c->kwargs);
+    nib_buf_free(&c->template_text);
+    nib_chat_free(c->chat);
+    nib_cli_session_close(&c->s);
+    *c = (nib_cli_chat){0};
+}
+
+void nib_cli_chat_options_changed(nib_cli_chat *c) {
+    nib_sampler_free(c->sampler);
+    c->sampler = NULL;
+}
+
+/* ---- messages */
+
+static bool has_role(const json_t *message, const char *role) {
+    const char *text = json_string_value(json_object_get(message, "role"));
+    return text && strcmp(text, role) == 0;
+}
+
+static json_t *new_message(const char *role, nib_str text) {
+    json_t *message = json_object();
+    nib_cli_json_set_str(message, "role", role);
+    json_object_set_new(message, "content", nib_cli_json_str(text));
+    return message;
+}
+
+nib_status nib_cli_chat_add(nib_cli_chat *c, const char *role, nib_str text, nib_error *err) {
+    if (json_array_append_new(c->messages, new_message(role, text)) == 0) return NIB_OK;
+    return nib_fail_nomem(err, text.len, "a message");
+}
+
+size_t nib_cli_chat_n_system(const nib_cli_chat *c) {
+    size_t n = 0;
+    while (has_role(json_array_get(c->messages, n), "system") || has_role(json_array_get(c->messages, n), "developer")) n++;
+    return n;
+}
+
+nib_status nib_cli_chat_set_system(nib_cli_chat *c, nib_str text, nib_error *err) {
+    for (size_t n = nib_cli_chat_n_system(c); n > 0; n--) json_array_remove(c->messages, 0);
+    if (!text.ptr) return NIB_OK;
+    if (json_array_insert_new(c->messages, 0, new_message("system", text)) == 0) return NIB_OK;
+    return nib_fail_nomem(err, text.len, "a message");
+}
+
+/* The number of the last message of a role + 1; 0: there is none. */
+static size_t last_of(const nib_cli_chat *c, const char *role) {
+    size_t n = json_array_size(c->messages);
+    while (n > 0 && !has_role(json_array_get(c->messages, n - 1), role)) n--;
+    return n;
+}
+
+nib_str nib_cli_chat_last(const nib_cli_chat *c, const char *role) {
+    size_t n = last_of(c, role);
+    const json_t *content = n ? json_object_get(json_array_get(c->messages, n - 1), "content") : NULL;
+    return (nib_str){json_string_value(content), json_string_length(content)};
+}
+
+/* Keeps the first n messages. */
+static void cut(nib_cli_chat *c, size_t n) {
+    for (size_t i = json_array_size(c->messages); i > n; i--) json_array_remove(c->messages, i - 1);
+    if (n <= nib_cli_chat_n_system(c) + c->n_dropped) c->n_dropped = 0;
+}
+
+void nib_cli_chat_clear(nib_cli_chat *c) {
+    cut(c, nib_cli_chat_n_system(c));
+}
+
+bool nib_cli_chat_undo(nib_cli_chat *c) {
+    size_t n = last_of(c, "user");
+    if (n) cut(c, n - 1);
+    return n > 0;
+}
+
+bool nib_cli_chat_retry(nib_cli_chat *c) {
+    size_t n = last_of(c, "user");
+    if (n) cut(c, n);
+    return n > 0;
+}

@@ -1,0 +1,82 @@
+/* cli/chat.h - a conversation with a model: messages -> prompt -> only its new tokens computed -> an answer in events,
+ * which becomes the next message.
+ *
+ * Messages are JSON of OpenAI's shape. Sequence 0 of the context holds the tokens of the last prompt and answer; what the
+ * next prompt has in common with them is not computed again. Called by chat, on a terminal and in scripts. */
+#ifndef NIB_CLI_CHAT_H
+#define NIB_CLI_CHAT_H
+
+#include "generate.h"
+#include "json.h"
+#include "stops.h"
+
+/* Words of --overflow: what happens when the conversation outgrows the context. */
+enum {
+    NIB_CLI_OVERFLOW_TRIM,  /* whole oldest turns are left out of the prompt, never the system message */
+    NIB_CLI_OVERFLOW_STOP,  /* the answer ends where the context does; a prompt that does not fit is an error */
+    NIB_CLI_OVERFLOW_ERROR, /* both are errors */
+};
+
+/* Words of --reasoning. */
+enum {
+    NIB_CLI_REASONING_SHOW,
+    NIB_CLI_REASONING_HIDE, /* the model thinks, nobody sees it */
+    NIB_CLI_REASONING_OFF,  /* the template is told not to let it think */
+};
+
+/* Stays where it is while it is open. */
+typedef struct nib_cli_chat {
+    nib_cli_options opt; /* as given on the command line, then as /set changes it */
+    nib_cli_session s;
+    nib_chat *chat;
+    nib_buf template_text; /* of --chat-template-file */
+    json_t *kwargs;        /* of --chat-template-kwargs: an object, or NULL */
+    json_t *tools;         /* an array, or NULL */
+    json_t *messages;      /* an array: all of the conversation, also what no longer fits */
+    size_t n_dropped;      /* messages that the prompt leaves out: the oldest after the system message */
+    nib_cli_stops stops;
+    nib_sampler *sampler;  /* NULL: to be made */
+    bool notes_shown;      /* what the template does to the messages, said once */
+    nib_token_list ids;    /* what sequence 0 holds */
+    /* Of the last answer. */
+    nib_cli_generation g;  /* finish_reason also "tool_calls"; NULL before the first answer */
+    size_t n_reasoning;    /* tokens */
+} nib_cli_chat;
+
+/* Opens the model of the options, with its template, and begins a conversation: that of --messages, and the message of
+ * --system. Close in any case. */
+nib_status nib_cli_chat_open(nib_cli_chat *c, const nib_cli_options *opt, const nib_cli_term *term, nib_error *err);
+void nib_cli_chat_close(nib_cli_chat *c);
+/* To be called after a change of c->opt: the next answer follows it. */
+void nib_cli_chat_options_changed(nib_cli_chat *c);
+
+/* ---- messages */
+nib_status nib_cli_chat_add(nib_cli_chat *c, const char *role, nib_str text, nib_error *err);
+/* Sets or (text.ptr NULL) removes the system message. */
+nib_status nib_cli_chat_set_system(nib_cli_chat *c, nib_str text, nib_error *err);
+/* The text of the last message of this role; ptr NULL: there is none. Borrowed. */
+nib_str nib_cli_chat_last(const nib_cli_chat *c, const char *role);
+/* Forgets everything but the system message. */
+void nib_cli_chat_clear(nib_cli_chat *c);
+/* Takes back the last user message and what followed it; false: there is none. */
+bool nib_cli_chat_undo(nib_cli_chat *c);
+/* Takes back what followed the last user message, so that it can be answered again; false: there is none. */
+bool nib_cli_chat_retry(nib_cli_chat *c);
+/* System messages at the beginning: these are never left out. */
+size_t nib_cli_chat_n_system(const nib_cli_chat *c);
+
+/* ---- answers (chat_answer.c) */
+/* Answers the messages. Events come as the text does; the answer, also one that Ctrl-C cut short, becomes a message. An
+ * event function that returns false ends the answer as "interrupted". After an error what had come is a message too. */
+nib_status nib_cli_chat_answer(nib_cli_chat *c, nib_chat_event_fn event, void *user, nib_error *err);
+
+/* ---- files (chat_file.c) */
+/* JSON: {"messages": […]}; load replaces the conversation, and takes a bare array too. */
+nib_status nib_cli_chat_save(const nib_cli_chat *c, const char *path, nib_error *err);
+nib_status nib_cli_chat_load(nib_cli_chat *c, const char *path, nib_error *err);
+/* --session: the same object in the first line, and after it the keys and values of its tokens. A file that is not there is
+ * no error on loading; one whose keys and values cannot be used is a warning, and they are computed again. */
+nib_status nib_cli_chat_session_save(const nib_cli_chat *c, const char *path, nib_error *err);
+nib_status nib_cli_chat_session_load(nib_cli_chat *c, const char *path, nib_error *err);
+
+#endif

@@ -1,0 +1,137 @@
+/* cli/chat_file.c - a conversation -> a file, and back: JSON for people and programs, or a session, which has the same object
+ * in its first line and the keys and values of its tokens after it. */
+#include "chat.h"
+
+#include "base/status.h"
+#include "replace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int put_json(const char *text, size_t n, void *out) {
+    return nib_buf_append(out, text, n) ? 0 : -1;
+}
+
+static nib_status to_json(json_t *value, size_t flags, nib_buf *out, nib_error *err) {
+    bool ok = json_dump_callback(value, put_json, out, flags) == 0 && nib_buf_char(out, '\n');
+    json_decref(value);
+    return ok ? NIB_OK : nib_fail_nomem(err, 0, "the conversation");
+}
+
+/* Takes the messages of the object, or the array that they are; names what is wrong. */
+static nib_status take_messages(nib_cli_chat *c, json_t *value, nib_error *err) {
+    json_t *messages = json_is_object(value) ? json_object_get(value, "messages") : value, *message;
+    size_t i;
+    if (!json_is_array(messages))
+        return nib_fail(err, NIB_E_FORMAT, "expected messages: a JSON array, or an object with \"messages\"");
+    json_array_foreach(messages, i, message)
+        if (!json_is_string(json_object_get(message, "role")))
+            return nib_fail(err, NIB_E_FORMAT, "messages[%zu] must be an object with a \"role\"", i);
+    json_incref(messages);
+    json_decref(c->messages);
+    c->messages = messages;
+    c->n_dropped = 0;
+    return NIB_OK;
+}
+
+nib_status nib_cli_chat_save(const nib_cli_chat *c, const char *path, nib_error *err) {
+    nib_cli_replace file;
+    nib_buf text = {0};
+    json_t *object = json_object();
+    json_object_set(object, "messages", c->messages);
+    nib_status status = to_json(object, JSON_INDENT(2), &text, err);
+    if (status == NIB_OK) status = nib_cli_replace_open(&file, path, err);
+    if (status == NIB_OK) {
+        status = nib_cli_replace_write(&file, text.ptr, text.len, err);
+        if (status == NIB_OK) status = nib_cli_replace_finish(&file, err);
+        else nib_cli_replace_abandon(&file);
+    }
+    nib_buf_free(&text);
+    return status;
+}
+
+nib_status nib_cli_chat_load(nib_cli_chat *c, const char *path, nib_error *err) {
+    json_t *value;
+    NIB_TRY(nib_cli_json_file(path, &value, err));
+    nib_status status = take_messages(c, value, err);
+    if (status != NIB_OK) nib_error_prefix(err, "%s", path);
+    json_decref(value);
+    return status;
+}
+
+/* ---- sessions */
+
+static nib_status write_session(const nib_cli_chat *c, nib_cli_replace *file, nib_error *err) {
+    nib_buf line = {0};
+    json_t *object = json_object();
+    nib_cli_json_set_int(object, "nib_session", 1);
+    nib_cli_json_set_str(object, "model", c->opt.model);
+    nib_cli_json_set_int(object, "dropped", (int64_t)c->n_dropped);
+    json_object_set(object, "messages", c->messages);
+    nib_status status = to_json(object, JSON_COMPACT, &line, err);
+    if (status == NIB_OK) status = nib_cli_replace_write(file, line.ptr, line.len, err);
+    nib_buf_free(&line);
+    if (status == NIB_OK) status = nib_seq_save(c->s.ctx, 0, c->ids.ids, nib_cli_replace_write, file, err);
+    return status;
+}
+
+nib_status nib_cli_chat_session_save(const nib_cli_chat *c, const char *path, nib_error *err) {
+    nib_cli_replace file;
+    NIB_TRY(nib_cli_replace_open(&file, path, err));
+    nib_status status = write_session(c, &file, err);
+    if (status == NIB_OK) return nib_cli_replace_finish(&file, err);
+    nib_cli_replace_abandon(&file);
+    return status;
+}
+
+static nib_status read_bytes(void *user, void *data, size_t n, nib_error *err) {
+    FILE *file = user;
+    if (fread(data, 1, n, file) == n) return NIB_OK;
+    if (ferror(file)) return nib_fail_errno(err, errno, "cannot be read");
+    return nib_fail(err, NIB_E_FORMAT, "the file ends too early");
+}
+
+/* The first line. */
+static nib_status read_conversation(nib_cli_chat *c, FILE *file, nib_error *err) {
+    char *line = NULL;
+    size_t capacity = 0;
+    json_t *value = NULL;
+    ssize_t n = getline(&line, &capacity, file);
+    nib_status status;
+    if (n < 0) status = ferror(file) ? nib_fail_errno(err, errno, "cannot be read") : nib_fail(err, NIB_E_FORMAT, "is empty");
+    else status = nib_cli_json_parse((nib_str){line, (size_t)n}, &value, err);
+    if (status == NIB_OK && json_integer_value(json_object_get(value, "nib_session")) != 1)
+        status = nib_fail(err, NIB_E_FORMAT, "is no session of this version of nib");
+    if (status == NIB_OK) status = take_messages(c, value, err);
+    json_int_t dropped = json_integer_value(json_object_get(value, "dropped"));
+    if (status == NIB_OK && dropped > 0 && (size_t)dropped < json_array_size(c->messages)) c->n_dropped = (size_t)dropped;
+    json_decref(value);
+    free(line);
+    return status;
+}
+
+/* Opening a FIFO would wait for a writer, were it not for O_NONBLOCK. */
+static FILE *open_session(const char *path) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "rb");
+    if (fd >= 0 && !file) close(fd);
+    return file;
+}
+
+nib_status nib_cli_chat_session_load(nib_cli_chat *c, const char *path, nib_error *err) {
+    FILE *file = open_session(path);
+    nib_error why;
+    if (!file) return errno == ENOENT ? NIB_OK : nib_fail(err, NIB_E_IO, "cannot open %s: %s", path, strerror(errno));
+    nib_status status = read_conversation(c, file, err);
+    if (status != NIB_OK) {
+        nib_error_prefix(err, "%s", path);
+    } else if (nib_seq_load(c->s.ctx, 0, read_bytes, file, &c->ids, &why) != NIB_OK) {
+        nib_cli_warning(c->s.term, "%s: the conversation is loaded, its keys and values are not used: %s", path, why.message);
+    }
+    fclose(file);
+    return status;
+}

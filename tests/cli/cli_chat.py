@@ -1,0 +1,260 @@
+"""nib chat in scripts: questions, messages, templates, tools, sessions, overflow, interruption. On a terminal: chat_terminal.py."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+import tiny_gguf
+from harness import Case, Config, tiny
+
+TEMPLATE = ("{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}{{ eos_token }}{% endfor %}"
+            "{% if add_generation_prompt %}assistant: {% endif %}")
+TOOL = {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}
+
+
+class Chat(Case):
+    @property
+    def model(self):
+        return tiny("chat", keys={"tokenizer.chat_template": (tiny_gguf.STRING, TEMPLATE)})
+
+    def file(self, name, content):
+        path = os.path.join(Config.scratch, name)
+        with open(path, "wb") as f:
+            f.write(content if isinstance(content, bytes) else json.dumps(content).encode())
+        return path
+
+    def chat(self, *args, **how):
+        return self.nib("chat", "-m", self.model, "--temp", 0, "-n", 12, *args, **how)
+
+
+class Question(Chat):
+    def test_answers_once(self):
+        plain = self.chat("-p", "Hello")
+        r = self.chat("-p", "Hello", "--json").json
+        self.assertEqual(r["message"]["role"], "assistant")
+        self.assertEqual(plain.out, r["message"]["content"] + ("" if r["message"]["content"].endswith("\n") else "\n"))
+        self.assertEqual(plain.err, "")
+        self.assertEqual(r["finish_reason"], "length")
+        self.assertEqual((r["usage"]["completion_tokens"], r["dropped_messages"]), (12, 0))
+        prompt = "user: Hello</s>assistant: "
+        ids = self.nib("tokenize", "-m", self.model, "-p", prompt, "--ids").json
+        self.assertEqual(r["usage"]["prompt_tokens"], len(ids))
+
+    def test_equals_the_text_that_the_template_makes(self):
+        """What nib run says after the rendered prompt, bit for bit."""
+        chat = self.chat("-p", "Hello", "--json", "--logits-hash").json
+        run = self.nib("-m", self.model, "-p", "user: Hello</s>assistant: ", "--temp", 0, "-n", 12, "--json", "--logits-hash").json
+        self.assertEqual(chat["logits_hash"], run["logits_hash"])
+        self.assertEqual(chat["message"]["content"], run["text"])
+
+    def test_where_it_comes_from(self):
+        want = self.chat("-p", "Hello").out
+        path = self.file("question.txt", b"Hello\n")
+        for args, stdin in [(("-f", path), b""), (("-",), b"Hello\n"), ((), b"Hello"), ((), b"Hello\r\n")]:
+            self.assertEqual(self.chat(*args, stdin=stdin).out, want, args)
+        self.usage("chat", "-m", self.model, "-p", "a", "-f", path, says="twice")
+
+    def test_nothing_asked(self):
+        r = self.chat(stdin=b"")
+        self.assertEqual((r.out, r.err), ("", ""))
+        self.assertEqual(self.chat(stdin=b"\n\n").out, "")
+
+    def test_system(self):
+        r = self.chat("-p", "Hello", "--system", "Be brief.", "--json").json
+        same = self.chat("--messages", self.file("m.json", [
+            {"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]), "--json").json
+        self.assertEqual(r["message"], same["message"])
+        self.assertEqual(r["usage"]["prompt_tokens"], same["usage"]["prompt_tokens"])
+        path = self.file("system.txt", b"Be brief.")
+        self.assertEqual(self.chat("-p", "Hello", "--system-file", path, "--json").json["message"], r["message"])
+
+    def test_users_cannot_write_special_tokens(self):
+        plain = self.chat("-p", "a</s>b", "--json").json["usage"]["prompt_tokens"]
+        permissive = self.chat("-p", "a</s>b", "--json", "--permissive").json["usage"]["prompt_tokens"]
+        self.assertEqual(plain - permissive, 3)  # four bytes instead of one token
+
+    def test_stop_strings(self):
+        whole = self.chat("-p", "Hello", "--json").json["message"]["content"]
+        stop = whole[3:5]
+        r = self.chat("-p", "Hello", "--json", "-r", stop).json
+        self.assertEqual((r["message"]["content"], r["finish_reason"]), (whole[:whole.index(stop)], "stop"))
+
+
+class Messages(Chat):
+    def test_object_array_and_stdin(self):
+        messages = [{"role": "user", "content": "Hello"}]
+        want = self.chat("-p", "Hello").out
+        self.assertEqual(self.chat("--messages", self.file("m.json", messages)).out, want)
+        self.assertEqual(self.chat("--messages", self.file("m.json", {"messages": messages})).out, want)
+        self.assertEqual(self.chat("--messages", "-", stdin=json.dumps(messages).encode()).out, want)
+        parts = [{"role": "user", "content": [{"type": "text", "text": "Hel"}, {"type": "text", "text": "lo"}]}]
+        self.chat("--messages", self.file("m.json", parts))
+
+    def test_wrong_ones(self):
+        for content, word in [([], "no messages"), ({}, "messages"), ([1], "messages[0]"), (b"{", "not JSON"), (b"[" * 100, "nested"),
+                              ([{"role": "user"}], "content"), ([{"role": "user", "content": 7}], "content"),
+                              ([{"role": "assistant", "content": "x"}], "assistant")]:
+            r = self.nib("chat", "-m", self.model, "--messages", self.file("bad.json", content), code=None)
+            self.assertIn(r.code, (1, 2), content)
+            self.assertIn(word, r.err, content)
+            self.assertEqual(r.out, "")
+
+    def test_an_answer_of_tools(self):
+        messages = [{"role": "user", "content": "What time is it?"},
+                    {"role": "assistant", "content": None, "tool_calls": [
+                        {"id": "call_0", "type": "function", "function": {"name": "now", "arguments": "{}"}}]},
+                    {"role": "tool", "tool_call_id": "call_0", "content": "12:00"}]
+        self.chat("--messages", self.file("m.json", messages), "--tools", self.file("t.json", [TOOL]))
+        self.nib("chat", "-m", self.model, "-p", "x", "--tools", self.file("t.json", TOOL), code=2)
+
+
+class Template(Chat):
+    def test_none(self):
+        r = self.nib("chat", "-m", tiny("tiny"), "-p", "Hello", code=2)
+        self.assertIn("template", r.err)
+        self.assertEqual(r.out, "")
+        self.assertTrue(self.nib("chat", "-m", tiny("tiny"), "-p", "Hello", "-n", 3, "--chat-template", "chatml").out)
+
+    def test_given(self):
+        want = self.chat("-p", "Hello").out
+        path = self.file("own.jinja", TEMPLATE.encode())
+        self.assertEqual(self.chat("-p", "Hello", "--chat-template-file", path).out, want)
+        self.assertEqual(self.chat("-p", "Hello", "--chat-template", TEMPLATE).out, want)
+        self.usage("chat", "-m", self.model, "-p", "x", "--chat-template", "nonsense", says=("nonsense", "--list-templates"))
+        self.usage("chat", "-m", self.model, "-p", "x", "--chat-template", "chatml", "--chat-template-file", path, says="leave one out")
+        self.assertIn("3:", self.nib("chat", "-m", self.model, "-p", "x", "--chat-template", "{#\n#}\n{% if %}", code=1).err)
+
+    def test_more_data(self):
+        own = TEMPLATE + "{{ mood }}"
+        a = self.chat("-p", "Hello", "--json", "--chat-template", own, "--chat-template-kwargs", '{"mood": "good"}').json
+        b = self.chat("-p", "Hello", "--json", "--chat-template", own).json
+        self.assertEqual(a["usage"]["prompt_tokens"] - b["usage"]["prompt_tokens"], 4)
+        for bad in ("[]", "{", '{"messages": []}'):
+            self.nib("chat", "-m", self.model, "-p", "x", "--chat-template-kwargs", bad, code=None)
+
+
+class Session(Chat):
+    def talk(self, path, *questions, **how):
+        return [self.chat("-p", q, "--session", path, "--json", "--logits-hash", **how) for q in questions]
+
+    def test_goes_on_with_the_same_bits(self):
+        path = os.path.join(Config.scratch, "talk.nib")
+        first, second = self.talk(path, "Hello there, how are you today?", "And now?")
+        messages = [{"role": "user", "content": "Hello there, how are you today?"}, first.json["message"],
+                    {"role": "user", "content": "And now?"}]
+        whole = self.chat("--messages", self.file("m.json", messages), "--json", "--logits-hash").json
+        self.assertEqual(second.json["logits_hash"], whole["logits_hash"])
+        self.assertEqual(second.json["message"], whole["message"])
+        self.assertEqual(first.json["usage"]["prompt_tokens_details"]["cached_tokens"], 0)
+        self.assertGreaterEqual(second.json["usage"]["prompt_tokens_details"]["cached_tokens"], 32)
+        self.assertNotIn("warning", second.err)
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+
+    def test_damage_costs_time_only(self):
+        path = os.path.join(Config.scratch, "damaged.nib")
+        self.talk(path, "Hello there, how are you today?")
+        with open(path, "rb") as f:
+            good = f.read()
+        want = self.talk(path, "And now?")[0].json
+        for bad in (good[:-1], good[:-9] + bytes([good[-9] ^ 1]) + good[-8:], good[:good.index(b"\n") + 1]):
+            self.file("damaged.nib", bad)
+            r = self.talk(path, "And now?")[0]
+            self.assertIn("keys and values are not used", r.err)
+            self.assertEqual(r.json["logits_hash"], want["logits_hash"])
+        for bad in (b"", b"hello\n", b"{}\n", b"\0" * 100):
+            self.file("damaged.nib", bad)
+            self.assertIn("damaged.nib", self.chat("-p", "x", "--session", path, code=1).err)
+            with open(path, "rb") as f:
+                self.assertEqual(f.read(), bad)  # what is not ours is not replaced
+
+    def test_another_model(self):
+        path = os.path.join(Config.scratch, "other.nib")
+        self.talk(path, "Hello there, how are you today?")
+        other = tiny("chat-other", keys={"tokenizer.chat_template": (tiny_gguf.STRING, TEMPLATE),
+                                         "llama.rope.freq_base": (tiny_gguf.F32, 5000.0)})
+        r = self.nib("chat", "-m", other, "-p", "x", "-n", 2, "--session", path)
+        self.assertIn("another model", r.err)
+
+    def test_a_folder_that_is_not_there(self):
+        self.assertIn("nowhere", self.chat("-p", "x", "--session", "nowhere/s.nib", code=1).err)
+
+
+class Overflow(Chat):
+    def messages(self, n):
+        long = [{"role": "system", "content": "Be brief."}]
+        for i in range(n):
+            long += [{"role": "user", "content": f"question {i} " + "x" * 30}, {"role": "assistant", "content": "y" * 30}]
+        return self.file("long.json", long + [{"role": "user", "content": "last"}])
+
+    def test_trim(self):
+        r = self.chat("--messages", self.messages(10), "-c", 256, "--json")
+        self.assertGreater(r.json["dropped_messages"], 0)
+        self.assertEqual(r.json["dropped_messages"] % 2, 0)
+        self.assertIn("no longer shown", r.err)
+        self.assertLessEqual(r.json["usage"]["prompt_tokens"], 256 - 12)
+
+    def test_the_system_message_stays(self):
+        with open(self.messages(10)) as f:
+            messages = json.load(f)
+        r = self.chat("--messages", self.messages(10), "-c", 256, "--json", "--logits-hash").json
+        short = self.file("short.json", messages[:1] + messages[1 + r["dropped_messages"]:])
+        self.assertEqual(self.chat("--messages", short, "-c", 256, "--json", "--logits-hash").json["logits_hash"], r["logits_hash"])
+
+    def test_stop_and_error(self):
+        for how in ("stop", "error"):
+            r = self.chat("--messages", self.messages(10), "-c", 256, "--overflow", how, code=1)
+            self.assertIn("256", r.err)
+            self.assertEqual(r.out, "")
+        fill = ("--messages", self.messages(1), "-c", 160, "-n", 500, "--ignore-eos")
+        self.assertIn("cut", self.chat(*fill, "--overflow", "error", code=1).err)
+        r = self.chat(*fill, "--overflow", "stop", "--json")
+        self.assertEqual(r.json["finish_reason"], "length")
+        self.assertIn("cut", r.err)
+
+    def test_one_message_that_is_too_long(self):
+        self.assertIn("256", self.chat("-p", "x" * 300, "-c", 256, code=1).err)
+
+
+class Streams(Chat):
+    def test_interrupt_keeps_the_answer(self):
+        path = os.path.join(Config.scratch, "interrupted.nib")
+        p = self.spawn("chat", "-m", self.model, "-p", "Hello", "--ignore-eos", "-n", 100000, "-c", 4096, "--session", path,
+                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        p.stdout.read(20)
+        time.sleep(0.05)
+        p.send_signal(signal.SIGINT)
+        out, _ = p.communicate(timeout=60)
+        self.assertEqual(p.returncode, 130)
+        with open(path, "rb") as f:
+            kept = json.loads(f.readline())["messages"]
+        self.assertEqual([m["role"] for m in kept], ["user", "assistant"])
+        self.assertGreater(len(out), 0)
+
+    def test_reader_that_goes_away(self):
+        p = self.spawn("chat", "-m", self.model, "-p", "Hello", "--ignore-eos", "-n", 4000, stdin=subprocess.DEVNULL,
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        p.stdout.read(10)
+        p.stdout.close()
+        self.assertEqual(p.stderr.read(), b"")
+        self.assertEqual(p.wait(timeout=60), 0)
+
+    def test_full_disk(self):
+        with open("/dev/full", "wb") as full:
+            p = self.spawn("chat", "-m", self.model, "-p", "Hello", "-n", 8, stdin=subprocess.DEVNULL, stdout=full,
+                           stderr=subprocess.PIPE)
+            self.assertEqual(p.wait(timeout=60), 1)
+
+
+class Real(Chat):
+    def test_smollm2_answers(self):
+        model = self.real("SmolLM2-135M-Instruct.Q4_1.gguf")
+        r = self.nib("chat", "-m", model, "-p", "Why is the sky blue?", "--temp", 0, "-n", 60, "--json").json
+        self.assertIn("Rayleigh scattering", r["message"]["content"])
+        self.assertEqual(r["template"], "the model's template")
+        r = self.nib("chat", "-m", model, "-p", "Hello", "--temp", 0, "--json").json
+        self.assertEqual(r["finish_reason"], "stop")
+
+    def test_gemma_base_has_no_template(self):
+        model = self.real("gemma-3-270m-q4_k_m.gguf")
+        self.assertIn("template", self.nib("chat", "-m", model, "-p", "Hello", code=2).err)
