@@ -11,17 +11,17 @@
 enum { N_STEPS = 12, N_ACTS = 4 };
 static nib_plan_step steps[N_STEPS] = {
     {.op = NIB_OP_NORM, .in = 0, .in2 = -1, .out = 1, .act = 0},
-    {.op = NIB_OP_MATMUL, .in = -1, .in2 = -1, .out = -1, .act = 0, .n_products = 2, .product = {{0, -1, 2}, {1, -1, 3}}},
+    {.op = NIB_OP_MATMUL, .in = 1, .in2 = -1, .out = -1, .act = 0, .n_products = 2, .product = {{0, -1, 2}, {1, -1, 3}}},
     {.op = NIB_OP_ROPE, .in = 2, .in2 = -1, .out = 2, .act = -1, .n_head = 4},
     {.op = NIB_OP_ROPE, .in = 3, .in2 = -1, .out = 3, .act = -1, .n_head = 2},
     {.op = NIB_OP_KV_STORE, .in = 3, .in2 = 3, .out = -1, .act = -1, .n_head_kv = 2},
     {.op = NIB_OP_ATTENTION, .in = 2, .in2 = -1, .out = 4, .act = -1},
     {.op = NIB_OP_QUANT, .in = 4, .in2 = -1, .out = -1, .act = 1},
-    {.op = NIB_OP_MATMUL, .in = -1, .in2 = -1, .out = 0, .act = 1, .adds = true, .n_products = 1, .product = {{2, -1, 7}}},
+    {.op = NIB_OP_MATMUL, .in = 4, .in2 = -1, .out = 0, .act = 1, .adds = true, .n_products = 1, .product = {{2, -1, 7}}},
     {.op = NIB_OP_NORM, .in = 0, .in2 = -1, .out = 1, .act = 2},
-    {.op = NIB_OP_MATMUL, .in = -1, .in2 = -1, .out = -1, .act = 2, .n_products = 2, .product = {{3, -1, 5}, {4, -1, 6}}},
+    {.op = NIB_OP_MATMUL, .in = 1, .in2 = -1, .out = -1, .act = 2, .n_products = 2, .product = {{3, -1, 5}, {4, -1, 6}}},
     {.op = NIB_OP_GLU, .in = 5, .in2 = 6, .out = 5, .act = 3},
-    {.op = NIB_OP_MATMUL, .in = -1, .in2 = -1, .out = 0, .act = 3, .adds = true, .n_products = 1, .product = {{5, -1, 7}}},
+    {.op = NIB_OP_MATMUL, .in = 5, .in2 = -1, .out = 0, .act = 3, .adds = true, .n_products = 1, .product = {{5, -1, 7}}},
 };
 
 typedef struct fixture {

@@ -31,7 +31,8 @@ static bool feeds_next_product(const nib_plan *plan, size_t i) {
 static bool is_read_later(const nib_plan *plan, size_t i, int b) {
     for (size_t j = i + 1; j < plan->n_steps; j++) {
         const nib_plan_step *s = &plan->steps[j];
-        if (s->in == b || s->in2 == b || (s->adds && s->out == b)) return true;
+        bool reads = s->op != NIB_OP_MATMUL && s->in == b; /* what a product has in `in` it reads through the act */
+        if (reads || s->in2 == b || (s->adds && s->out == b)) return true;
         if (s->out == b) return false;
         for (int k = 0; k < s->n_products; k++)
             if (s->product[k].out == b) return false;
