@@ -71,7 +71,7 @@ static float *product_run(const product *p, const nib_cpu_isa *isa, uint32_t spl
     nib_cpu_act_quantize(isa, &act, 0, p->n_tok / 2);
     size_t n_scratch = nib_cpu_product_scratch(isa, &p->m, p->n_tok);
     void *scratch = n_scratch ? nib_pages_new(n_scratch) : NULL;
-    const nib_cpu_product run = {isa, &p->m, &act, out, ldo, scratch};
+    const nib_cpu_product run = {isa, &p->m, &act, out, ldo, 0, scratch};
     nib_cpu_product_run(&run, split, p->m.n_groups);
     nib_cpu_product_run(&run, 0, split);
     if (scratch) nib_pages_free(scratch, n_scratch);

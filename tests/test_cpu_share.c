@@ -30,6 +30,7 @@ typedef struct fixture {
     nib_cpu_share shares[N_STEPS];
     nib_cpu_act_place places[N_ACTS];
     unsigned forms[N_ACTS];
+    bool gates[N_STEPS];
     nib_cpu cpu;
 } fixture;
 
@@ -41,6 +42,8 @@ static void open_fixture(fixture *f, unsigned forms) {
     f->cpu.shares = f->shares;
     f->cpu.act_places = f->places;
     f->cpu.act_forms = f->forms;
+    f->cpu.gates = f->gates;
+    f->cpu.n_sums = 512 * NIB_GATE_SUMS;
     f->cpu.n_active = 2;
     nib_cpu_share_plan(&f->cpu);
 }
@@ -89,11 +92,42 @@ static void test_rows_of_floats(void **unused) {
     assert_true(f.places[0].own_row_when_single);
 }
 
+/* The gate joins the products before it when there are rows, memory and blocks of its act enough. */
+static void test_gating_by_chunks(void **unused) {
+    (void)unused;
+    fixture f;
+    open_fixture(&f, NIB_ACT_Q32);
+    for (int i = 0; i < N_STEPS; i++) assert_int_equal(f.gates[i], i == 9);
+    steps[10].n_in = 256;
+    f.batch.n_tok = 16;
+    assert_true(nib_cpu_gates_chunks(&f.cpu, &steps[9]));
+    assert_int_equal(nib_cpu_gate_unit(&f.cpu, &steps[9]), 2);
+    f.batch.n_tok = 15;
+    assert_false(nib_cpu_gates_chunks(&f.cpu, &steps[9]));
+    f.batch.n_tok = 513;
+    assert_false(nib_cpu_gates_chunks(&f.cpu, &steps[9]));
+    f.batch.n_tok = 512;
+    steps[10].n_in = 224;
+    assert_false(nib_cpu_gates_chunks(&f.cpu, &steps[9]));
+    open_fixture(&f, NIB_ACT_Q256);
+    f.batch.n_tok = 512;
+    steps[10].n_in = 8 * 256;
+    assert_true(nib_cpu_gates_chunks(&f.cpu, &steps[9]));
+    assert_int_equal(nib_cpu_gate_unit(&f.cpu, &steps[9]), 16);
+    steps[10].n_in += 32;
+    assert_false(nib_cpu_gates_chunks(&f.cpu, &steps[9]));
+    steps[11].in2 = 6; /* somebody else wants what the product left */
+    open_fixture(&f, NIB_ACT_Q256);
+    assert_false(f.gates[9]);
+    steps[11].in2 = -1;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_token_needs_fewer_barriers),
         cmocka_unit_test(test_heads_and_rows),
         cmocka_unit_test(test_rows_of_floats),
+        cmocka_unit_test(test_gating_by_chunks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,15 +104,15 @@ static void half_sums(const int8_t *q, int n, int half[2]) {
     for (int k = 0; k < n; k++) half[k % 4 / 2] += q[k];
 }
 
-static void quantize32(const nib_cpu_act *act, uint32_t t) {
+static void quantize32(const nib_cpu_act *act, uint32_t t, nib_cpu_act_part part) {
     const nib_cpu_act_q32 *a = &act->q32;
-    size_t np = act->np, n32 = a->n_pad / 32, at = nib_cpu_act_at(act, t, n32, 1);
+    size_t np = act->np, n32 = a->n_pad / 32, at = nib_cpu_act_at(act, t, n32, 1) + part.k0 / 32 * np;
     int8_t *line = a->q + nib_cpu_act_at(act, t, n32 / 2, LINE);
-    for (size_t b = 0; b < n32; b++, at += np) {
+    for (size_t b = part.k0 / 32; b < part.k1 / 32; b++, at += np) {
         float buf[32];
         int8_t *q = line + b / 2 * np * LINE + b % 2 * 32;
         int half[2];
-        a->d[at] = quantize_block(nib_cpu_act_columns(act, t, 32 * b, 32, buf), 32, q);
+        a->d[at] = quantize_block(nib_cpu_act_columns(act, part, 32 * b, 32, buf), 32, q);
         half_sums(q, 32, half);
         int sum = half[0] + half[1];
         a->sum[at] = (float)sum;
@@ -149,38 +149,43 @@ static void q256_sums(const nib_cpu_act *act, uint32_t t, size_t b, size_t j, co
 #undef AT
 }
 
-static void quantize256(const nib_cpu_act *act, uint32_t t) {
+static void quantize256(const nib_cpu_act *act, uint32_t t, nib_cpu_act_part part) {
     const nib_cpu_act_q256 *a = &act->q256;
     size_t np = act->np, n256 = a->n_pad / 256;
     int8_t *line = a->q + nib_cpu_act_at(act, t, 4 * n256, LINE);
-    for (size_t b = 0; b < n256; b++) {
+    for (size_t b = part.k0 / 256; b < part.k1 / 256; b++) {
         float buf[256];
         int8_t code[256];
-        const float *x = nib_cpu_act_columns(act, t, 256 * b, 256, buf);
+        const float *x = nib_cpu_act_columns(act, part, 256 * b, 256, buf);
         a->d[nib_cpu_act_at(act, t, n256, 1) + b * np] = quantize_block(x, 256, code);
-        for (size_t i = 0; i < 4; i++, line += np * LINE) memcpy(line, code + LINE * i, LINE);
+        for (size_t i = 0; i < 4; i++) memcpy(line + (4 * b + i) * np * LINE, code + LINE * i, LINE);
         for (size_t j = 0; j < 8; j++) q256_sums(act, t, b, j, code + 32 * j);
     }
 }
 
 const nib_cpu_mm_quantize nib_cpu_mm_quantize_scalar = {quantize32, quantize256};
 
-static void quantize_token(const nib_cpu_isa *isa, const nib_cpu_act *act, uint32_t t) {
-    if (act->forms & NIB_ACT_Q32) isa->mm->quantize->q32(act, t);
-    if (act->forms & NIB_ACT_Q256) isa->mm->quantize->q256(act, t);
+static void quantize_columns(const nib_cpu_isa *isa, const nib_cpu_act *act, uint32_t t, const float *x, uint32_t k0, uint32_t k1) {
+    bool ends = k1 >= act->n_cols;
+    if (act->forms & NIB_ACT_Q32) isa->mm->quantize->q32(act, t, (nib_cpu_act_part){x, k0, ends ? act->q32.n_pad : k1});
+    if (act->forms & NIB_ACT_Q256) isa->mm->quantize->q256(act, t, (nib_cpu_act_part){x, k0, ends ? act->q256.n_pad : k1});
 }
 
 /* Kernels that take four tokens at once may read up to three behind the last: as a row of zeros. */
 static void zero_rest(const nib_cpu_isa *isa, const nib_cpu_act *act) {
     static const float none[1];
     nib_cpu_act zero = *act;
-    zero.x = none;
-    zero.stride = 0;
     zero.n_cols = 0;
-    for (uint32_t t = act->n_tok; t % 4 != 0; t++) quantize_token(isa, &zero, t);
+    for (uint32_t t = act->n_tok; t % 4 != 0; t++) quantize_columns(isa, &zero, t, none, 0, act->n_cols);
 }
 
 void nib_cpu_act_quantize(const nib_cpu_isa *isa, const nib_cpu_act *act, uint32_t t0, uint32_t t1) {
-    for (uint32_t t = t0; t < t1; t++) quantize_token(isa, act, t);
+    for (uint32_t t = t0; t < t1; t++) quantize_columns(isa, act, t, act->x + t * act->stride, 0, act->n_cols);
     if (t1 == act->n_tok && t0 < t1 && act->np > 1) zero_rest(isa, act);
+}
+
+void nib_cpu_act_quantize_part(const nib_cpu_isa *isa, const nib_cpu_act *act, uint32_t t, const float *x, uint32_t k0,
+                               uint32_t k1) {
+    quantize_columns(isa, act, t, x, k0, k1);
+    if (t + 1 == act->n_tok && k1 >= act->n_cols && act->np > 1) zero_rest(isa, act);
 }

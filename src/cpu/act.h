@@ -36,6 +36,10 @@ void nib_cpu_act_bind(nib_cpu_act *act, void *memory, const float *x, size_t str
 /* Fills the forms of tokens t0 … t1-1. Different tokens may be filled by different threads. The call that fills the
  * last token also zeroes the up to three after it that kernels of four tokens may read. */
 void nib_cpu_act_quantize(const nib_cpu_isa *isa, const nib_cpu_act *act, uint32_t t0, uint32_t t1);
+/* The same for columns k0 … k1-1 of token t alone (multiples of the forms' blocks, or the end of the row), whose floats
+ * stand at x. Different columns may be filled by different threads. */
+void nib_cpu_act_quantize_part(const nib_cpu_isa *isa, const nib_cpu_act *act, uint32_t t, const float *x, uint32_t k0,
+                               uint32_t k1);
 
 /* ---- for kernels */
 
@@ -81,12 +85,17 @@ static inline size_t nib_cpu_act_at(const nib_cpu_act *act, uint32_t t, size_t n
     return ((size_t)(t / act->np) * n * act->np + t % act->np) * width;
 }
 
-/* Columns k … k+n-1 of token t: in place, or in buf with zeros where the row has ended. */
-static inline const float *nib_cpu_act_columns(const nib_cpu_act *act, uint32_t t, size_t k, size_t n, float *buf) {
-    const float *x = act->x + t * act->stride;
-    if (k + n <= act->n_cols) return x + k;
+/* Columns k0 … k1-1 of a row, multiples of the form's block; x[0] is column k0. */
+typedef struct nib_cpu_act_part {
+    const float *x;
+    size_t k0, k1;
+} nib_cpu_act_part;
+
+/* Columns k … k+n-1: in place, or in buf with zeros where the row has ended. */
+static inline const float *nib_cpu_act_columns(const nib_cpu_act *act, nib_cpu_act_part part, size_t k, size_t n, float *buf) {
+    if (k + n <= act->n_cols) return part.x + (k - part.k0);
     memset(buf, 0, n * sizeof *buf);
-    if (k < act->n_cols) memcpy(buf, x + k, (act->n_cols - k) * sizeof *buf);
+    if (k < act->n_cols) memcpy(buf, part.x + (k - part.k0), (act->n_cols - k) * sizeof *buf);
     return buf;
 }
 

@@ -14,6 +14,10 @@
 
 #define NIB_SPLIT_PAIRS 4 /* attention splits contexts when there are fewer (token, key head) pairs than this per thread */
 
+/* Gating chunk by chunk: sums of a token that a chunk may have, and units of groups that there must be for each thread. */
+#define NIB_GATE_SUMS 512
+#define NIB_GATE_UNITS 4
+
 /* Consecutive tokens of one sequence in the batch. */
 typedef struct nib_cpu_block {
     uint32_t first, n;
@@ -45,10 +49,11 @@ struct nib_cpu {
     nib_plan_rows *act_rows;  /* rows of the step that writes it */
     nib_cpu_share *shares;    /* by step: who does it when there is a single row */
     nib_cpu_act_place *act_places; /* by plan act */
+    bool *gates;              /* by step: only the gate after these products reads them */
     unsigned char *own;       /* own_bytes for each thread: a row of floats, then an act */
     size_t own_bytes, own_act_at;
     unsigned char *scratch;   /* scratch_bytes for each thread */
-    size_t scratch_bytes;
+    size_t scratch_bytes, sums_at, n_sums; /* in it, floats: what a product leaves that goes no further than its chunk */
     atomic_uint *claimed;     /* by step: chunks taken so far */
     float *partials;          /* of split attention; touched only as far as contexts reach */
     size_t partial_bytes;
@@ -78,6 +83,9 @@ void nib_cpu_op_attention(nib_cpu *cpu, const nib_plan_step *s, int index);
 void nib_cpu_op_glu(nib_cpu *cpu, const nib_plan_step *s, int index);
 void nib_cpu_op_gather(nib_cpu *cpu, const nib_plan_step *s, int index);
 
+/* n values of a row of the gate s. */
+void nib_cpu_gate_row(nib_cpu *cpu, const nib_plan_step *s, const float *const in[2], float *out, size_t n);
+
 /* Scratch that attention needs per thread for a step, and memory for the sums of split contexts of all threads. */
 size_t nib_cpu_attention_scratch(const nib_plan_step *s);
 size_t nib_cpu_attention_partials(const nib_plan_step *s, int n_threads, uint32_t n_pages);
@@ -105,8 +113,12 @@ static inline nib_cpu_part nib_cpu_my_part(const nib_cpu *cpu, const nib_plan_st
     return (nib_cpu_part){(uint32_t)(n * i / t), (uint32_t)(n * (i + 1) / t), 0, n_head};
 }
 
-/* Fills shares and act_places. */
+/* Fills shares, act_places and gates. */
 void nib_cpu_share_plan(nib_cpu *cpu);
+/* Does the step, a product, gate its chunks in this run? Then the gate after it has nothing left to do. */
+bool nib_cpu_gates_chunks(const nib_cpu *cpu, const nib_plan_step *s);
+/* Groups that go together then: whole blocks of the gate's act. */
+uint32_t nib_cpu_gate_unit(const nib_cpu *cpu, const nib_plan_step *s);
 /* Does anything cross threads between step i-1 and step i of this run? */
 bool nib_cpu_needs_barrier(const nib_cpu *cpu, size_t i);
 /* The quantised input of products, as thread `index` sees it; its x is the row of floats it is made of. */

@@ -15,27 +15,31 @@ static uint32_t max_chunk(const nib_cpu_matrix *m, uint32_t n_rows) {
     return n < 1 ? 1 : (uint32_t)n;
 }
 
-/* Groups g0 … g1-1 of a product of a step. */
+/* Groups g0 … g1-1 of a product of a step; of both where they are gated. */
 typedef struct chunk {
     int product;
     uint32_t g0, g1;
 } chunk;
 
-/* The next groups of the step that no thread has taken; they are counted through all its products. */
-static bool claim(nib_cpu *cpu, const nib_plan_step *s, chunk *c) {
+static const nib_cpu_matrix *matrix_of(const nib_cpu *cpu, const nib_plan_step *s, int product) {
+    return &cpu->weights[s->product[product].weight].matrix;
+}
+
+/* The next groups of the step that no thread has taken; they are counted through its first n_products. */
+static bool claim(nib_cpu *cpu, const nib_plan_step *s, int n_products, uint32_t unit, chunk *c) {
     atomic_uint *claimed = &cpu->claimed[s - cpu->plan->steps];
     uint32_t n_rows = nib_cpu_n_rows(cpu, s->rows), total = 0;
-    for (int i = 0; i < s->n_products; i++) total += cpu->weights[s->product[i].weight].matrix.n_groups;
+    for (int i = 0; i < n_products; i++) total += matrix_of(cpu, s, i)->n_groups;
     unsigned at = atomic_load_explicit(claimed, memory_order_relaxed);
     uint32_t n;
     do {
         if (at >= total) return false;
         uint32_t first = at;
         const nib_cpu_matrix *m;
-        for (c->product = 0; m = &cpu->weights[s->product[c->product].weight].matrix, first >= m->n_groups; c->product++)
-            first -= m->n_groups;
+        for (c->product = 0; m = matrix_of(cpu, s, c->product), first >= m->n_groups; c->product++) first -= m->n_groups;
         uint32_t share = (total - at) / (2 * (uint32_t)cpu->n_active), most = max_chunk(m, n_rows);
-        n = share < 1 ? 1 : share < most ? share : most;
+        n = share < most ? share / unit * unit : most / unit * unit;
+        if (n < unit) n = unit;
         if (n > m->n_groups - first) n = m->n_groups - first;
         c->g0 = first;
         c->g1 = first + n;
@@ -43,22 +47,69 @@ static bool claim(nib_cpu *cpu, const nib_plan_step *s, chunk *c) {
     return true;
 }
 
-static void run_chunk(nib_cpu *cpu, const nib_plan_step *s, const chunk *c, const nib_cpu_act *act, void *scratch) {
-    const nib_cpu_matrix *m = &cpu->weights[s->product[c->product].weight].matrix;
-    int buffer = s->product[c->product].out, bias = s->product[c->product].bias;
-    size_t width = cpu->plan->buffers[buffer].width, first = (size_t)c->g0 * NIB_GROUP_ROWS;
-    size_t last = (size_t)c->g1 * NIB_GROUP_ROWS < m->n_rows ? (size_t)c->g1 * NIB_GROUP_ROWS : m->n_rows;
-    uint32_t row = buffer == cpu->plan->logits ? cpu->batch->logits_row : 0, n_rows = nib_cpu_n_rows(cpu, s->rows);
-    float *out = nib_cpu_row(cpu, buffer, row);
-    const nib_cpu_product p = {cpu->isa, m, act, out, width, scratch};
+/* The rows of a chunk: where they begin, how many there are, and where they go. */
+typedef struct sums {
+    size_t first, n, stride;
+    float *out;
+} sums;
+
+static sums sums_of(const nib_cpu_matrix *m, const chunk *c) {
+    size_t first = (size_t)c->g0 * NIB_GROUP_ROWS, last = (size_t)c->g1 * NIB_GROUP_ROWS;
+    return (sums){.first = first, .n = (last < m->n_rows ? last : m->n_rows) - first};
+}
+
+/* In memory of the thread, for what goes no further than the chunk; false when it does not fit. */
+static bool keep(const nib_cpu *cpu, const nib_plan_step *s, int index, sums *y) {
+    y->out = (float *)(void *)((unsigned char *)nib_cpu_scratch(cpu, index) + cpu->sums_at);
+    y->stride = (y->n + NIB_GROUP_ROWS - 1) / NIB_GROUP_ROWS * NIB_GROUP_ROWS;
+    return y->stride * nib_cpu_n_rows(cpu, s->rows) <= cpu->n_sums;
+}
+
+/* One product of the chunk, with its bias, into y. */
+static void multiply(nib_cpu *cpu, const nib_plan_step *s, const chunk *c, const nib_cpu_act *act, const sums *y, void *scratch) {
+    int bias = s->product[c->product].bias;
+    const nib_cpu_product p = {cpu->isa, matrix_of(cpu, s, c->product), act, y->out, y->stride, c->g0, scratch};
     nib_cpu_product_run(&p, c->g0, c->g1);
-    for (uint32_t t = 0; bias >= 0 && t < n_rows; t++)
-        cpu->ops->add(out + t * width + first, cpu->weights[bias].vector + first, last - first);
-    for (uint32_t t = 0; s->adds && t < n_rows; t++)
-        cpu->ops->add(nib_cpu_row(cpu, s->out, t) + first, out + t * width + first, last - first);
+    for (uint32_t t = 0; bias >= 0 && t < act->n_tok; t++)
+        cpu->ops->add(y->out + t * y->stride, cpu->weights[bias].vector + y->first, y->n);
+}
+
+static void run_chunk(nib_cpu *cpu, const nib_plan_step *s, const chunk *c, const nib_cpu_act *act, int index) {
+    sums y = sums_of(matrix_of(cpu, s, c->product), c);
+    int buffer = s->product[c->product].out;
+    if (!s->adds || !keep(cpu, s, index, &y)) {
+        y.out = nib_cpu_row(cpu, buffer, buffer == cpu->plan->logits ? cpu->batch->logits_row : 0) + y.first;
+        y.stride = cpu->plan->buffers[buffer].width;
+    }
+    multiply(cpu, s, c, act, &y, nib_cpu_scratch(cpu, index));
+    for (uint32_t t = 0; s->adds && t < act->n_tok; t++)
+        cpu->ops->add(nib_cpu_row(cpu, s->out, t) + y.first, y.out + t * y.stride, y.n);
+}
+
+/* Both products of the chunk and the gate after them, which would find them in memory only. */
+static void run_gated_chunk(nib_cpu *cpu, const nib_plan_step *s, const chunk *c, const nib_cpu_act *act, int index) {
+    const nib_plan_step *gate = s + 1;
+    nib_cpu_act codes = nib_cpu_act_of(cpu, gate->act, index);
+    bool keeps_floats = !cpu->act_places[gate->act].own_row;
+    sums y[2] = {sums_of(matrix_of(cpu, s, 0), c), sums_of(matrix_of(cpu, s, 1), c)};
+    for (int i = 0; i < 2; i++) {
+        keep(cpu, s, index, &y[i]);
+        y[i].out += (size_t)i * y[0].stride * act->n_tok;
+        multiply(cpu, s, &(chunk){i, c->g0, c->g1}, act, &y[i], nib_cpu_scratch(cpu, index));
+    }
+    for (uint32_t t = 0; t < act->n_tok; t++) {
+        const float *in[2] = {y[0].out + t * y[0].stride, y[1].out + t * y[1].stride};
+        float *out = keeps_floats ? nib_cpu_row(cpu, gate->out, t) + y[0].first : y[0].out + t * y[0].stride;
+        nib_cpu_gate_row(cpu, gate, in, out, y[0].n);
+        nib_cpu_act_quantize_part(cpu->isa, &codes, t, out, (uint32_t)y[0].first, (uint32_t)(y[0].first + y[0].n));
+    }
 }
 
 void nib_cpu_op_matmul(nib_cpu *cpu, const nib_plan_step *s, int index) {
     nib_cpu_act act = nib_cpu_act_of(cpu, s->act, index);
-    for (chunk c; claim(cpu, s, &c);) run_chunk(cpu, s, &c, &act, nib_cpu_scratch(cpu, index));
+    bool gates = nib_cpu_gates_chunks(cpu, s);
+    uint32_t unit = gates ? nib_cpu_gate_unit(cpu, s) : 1;
+    for (chunk c; claim(cpu, s, gates ? 1 : s->n_products, unit, &c);)
+        if (gates) run_gated_chunk(cpu, s, &c, &act, index);
+        else run_chunk(cpu, s, &c, &act, index);
 }

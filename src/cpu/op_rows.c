@@ -116,14 +116,18 @@ void nib_cpu_op_kv_store(nib_cpu *cpu, const nib_plan_step *s, int index) {
     }
 }
 
+void nib_cpu_gate_row(nib_cpu *cpu, const nib_plan_step *s, const float *const in[2], float *out, size_t n) {
+    if (s->fn == NIB_ACT_SILU) cpu->ops->silu_mul(in[0], in[1], out, n);
+    else cpu->ops->gelu_mul(in[0], in[1], out, n);
+}
+
 void nib_cpu_op_glu(nib_cpu *cpu, const nib_plan_step *s, int index) {
+    if (s > cpu->plan->steps && nib_cpu_gates_chunks(cpu, s - 1)) return;
     nib_cpu_part p = nib_cpu_my_part(cpu, s, index, 0);
     nib_cpu_act act = act_of(cpu, s, index);
     for (uint32_t t = p.t0; t < p.t1; t++) {
-        const float *gate = nib_cpu_row(cpu, s->in, t), *up = nib_cpu_row(cpu, s->in2, t);
-        float *out = nib_cpu_out_row(cpu, s, index, t);
-        if (s->fn == NIB_ACT_SILU) cpu->ops->silu_mul(gate, up, out, s->n_in);
-        else cpu->ops->gelu_mul(gate, up, out, s->n_in);
+        const float *in[2] = {nib_cpu_row(cpu, s->in, t), nib_cpu_row(cpu, s->in2, t)};
+        nib_cpu_gate_row(cpu, s, in, nib_cpu_out_row(cpu, s, index, t), s->n_in);
         quantize_row(cpu, s, &act, t);
     }
 }

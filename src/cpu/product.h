@@ -12,8 +12,9 @@ typedef struct nib_cpu_product {
     const nib_cpu_isa *isa;
     const nib_cpu_matrix *m;
     const nib_cpu_act *act;
-    float *out; /* out[t * ldo + r] = sum over k of w[r][k] * act[t][k] */
+    float *out; /* out[t * ldo + r - 16 * first_group] = sum over k of w[r][k] * act[t][k] */
     size_t ldo;
+    uint32_t first_group;
     void *scratch; /* nib_cpu_product_scratch bytes, 64-byte aligned, for the calling thread alone */
 } nib_cpu_product;
 

@@ -44,7 +44,9 @@ static size_t max_size(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
-static size_t scratch_size(const nib_cpu *cpu) {
+#define SUMS_TOK 512 /* tokens whose sums of a chunk stay in L2 */
+
+static size_t scratch_size(nib_cpu *cpu) {
     const nib_plan *plan = cpu->plan;
     size_t n = 4096;
     for (size_t i = 0; i < plan->n_steps; i++) {
@@ -55,7 +57,9 @@ static size_t scratch_size(const nib_cpu *cpu) {
         n = max_size(n, 8 * (size_t)(s->op == NIB_OP_MATMUL ? s->n_in : max_size(s->n_in, s->n_out)));
         if (s->op == NIB_OP_ATTENTION) n = max_size(n, nib_cpu_attention_scratch(s));
     }
-    return (n + 63) & ~(size_t)63;
+    cpu->sums_at = (n + 63) & ~(size_t)63;
+    cpu->n_sums = NIB_GATE_SUMS * (size_t)(cpu->config.n_tok < SUMS_TOK ? cpu->config.n_tok : SUMS_TOK);
+    return cpu->sums_at + cpu->n_sums * sizeof(float);
 }
 
 static size_t partial_size(const nib_cpu *cpu) {
@@ -103,13 +107,14 @@ static nib_status allocate(nib_cpu *cpu, nib_error *err) {
     cpu->act_forms = nib_calloc(plan->n_acts, sizeof *cpu->act_forms);
     cpu->act_places = nib_calloc(plan->n_acts, sizeof *cpu->act_places);
     cpu->shares = nib_calloc(plan->n_steps, sizeof *cpu->shares);
+    cpu->gates = nib_calloc(plan->n_steps, sizeof *cpu->gates);
     cpu->act_rows = nib_calloc(plan->n_acts, sizeof *cpu->act_rows);
     cpu->claimed = nib_calloc(plan->n_steps, sizeof *cpu->claimed);
     cpu->blocks = nib_calloc(cpu->config.n_tok, sizeof *cpu->blocks);
     cpu->finished = nib_calloc((size_t)cpu->config.n_threads * NIB_SPLIT_PAIRS, sizeof *cpu->finished);
     cpu->step_ms = cpu->config.profile ? nib_calloc(plan->n_steps, sizeof *cpu->step_ms) : NULL;
-    if (!cpu->buffers || !cpu->act_memory || !cpu->act_forms || !cpu->act_places || !cpu->shares || !cpu->act_rows || !cpu->claimed ||
-        !cpu->blocks || !cpu->finished || (cpu->config.profile && !cpu->step_ms))
+    if (!cpu->buffers || !cpu->act_memory || !cpu->act_forms || !cpu->act_places || !cpu->shares || !cpu->gates ||
+        !cpu->act_rows || !cpu->claimed || !cpu->blocks || !cpu->finished || (cpu->config.profile && !cpu->step_ms))
         return nib_fail_nomem(err, 0, "the tables of a context");
     for (size_t i = 0; i < plan->n_steps; i++) {
         const nib_plan_step *s = &plan->steps[i];
@@ -168,6 +173,7 @@ void nib_cpu_free(nib_cpu *cpu) {
     nib_free(cpu->act_forms);
     nib_free(cpu->act_places);
     nib_free(cpu->shares);
+    nib_free(cpu->gates);
     nib_free(cpu->act_rows);
     nib_free(cpu->claimed);
     nib_free(cpu->blocks);

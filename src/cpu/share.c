@@ -40,6 +40,15 @@ static bool is_read_later(const nib_plan *plan, size_t i, int b) {
     return false;
 }
 
+/* Both inputs of the gate after step i come from it and go nowhere else. */
+static bool is_gated(const nib_plan *plan, size_t i) {
+    const nib_plan_step *s = &plan->steps[i], *gate = s + 1;
+    if (i + 1 >= plan->n_steps || s->op != NIB_OP_MATMUL || s->n_products != 2 || s->adds || gate->op != NIB_OP_GLU) return false;
+    for (int j = 0; j < 2; j++)
+        if (s->product[j].out != gate->out && is_read_later(plan, i + 1, s->product[j].out)) return false;
+    return gate->rows == s->rows && gate->in == s->product[0].out && gate->in2 == s->product[1].out && gate->act >= 0;
+}
+
 void nib_cpu_share_plan(nib_cpu *cpu) {
     const nib_plan *plan = cpu->plan;
     for (size_t i = 0; i < plan->n_steps; i++) {
@@ -48,11 +57,25 @@ void nib_cpu_share_plan(nib_cpu *cpu) {
         bool row_ends = s->op == NIB_OP_QUANT || (may_be_own(s) && !is_read_later(plan, i, s->out));
         bool is_own = may_be_own(s) && alone && row_ends && feeds_next_product(plan, i);
         cpu->shares[i] = is_own ? NIB_SHARE_OWN : is_by_heads(s) ? NIB_SHARE_HEADS : NIB_SHARE_ROW;
+        cpu->gates[i] = is_gated(plan, i);
         if (s->act < 0 || s->op == NIB_OP_MATMUL) continue;
         cpu->act_places[s->act].own_when_single = is_own;
         cpu->act_places[s->act].own_row_when_single = is_own && s->op != NIB_OP_QUANT;
         cpu->act_places[s->act].own_row = row_ends && s->op != NIB_OP_QUANT && !(cpu->act_forms[s->act] & NIB_ACT_F32);
     }
+}
+
+uint32_t nib_cpu_gate_unit(const nib_cpu *cpu, const nib_plan_step *s) {
+    unsigned forms = cpu->act_forms[s[1].act];
+    return (forms & NIB_ACT_Q256 ? 256 : forms & NIB_ACT_Q32 ? 32 : NIB_GROUP_ROWS) / NIB_GROUP_ROWS;
+}
+
+bool nib_cpu_gates_chunks(const nib_cpu *cpu, const nib_plan_step *s) {
+    if (!cpu->gates[s - cpu->plan->steps]) return false;
+    uint32_t n_rows = nib_cpu_n_rows(cpu, s->rows), width = s[1].n_in, unit = nib_cpu_gate_unit(cpu, s) * NIB_GROUP_ROWS;
+    /* Units are claimed: with few of them for each thread some would wait longer than gating takes. */
+    return n_rows >= NIB_ACT_PANEL && n_rows * (size_t)NIB_GATE_SUMS <= cpu->n_sums && width % unit == 0 &&
+           width / unit >= NIB_GATE_UNITS * (uint32_t)cpu->n_active;
 }
 
 bool nib_cpu_needs_barrier(const nib_cpu *cpu, size_t i) {

@@ -82,13 +82,13 @@ INL void store_pair(int16_t *p, __m128i x) {
     _mm_storeu_si32(p, x);
 }
 
-static void quantize32(const nib_cpu_act *act, uint32_t t) {
+static void quantize32(const nib_cpu_act *act, uint32_t t, nib_cpu_act_part part) {
     const nib_cpu_act_q32 *a = &act->q32;
-    size_t np = act->np, n32 = a->n_pad / 32, at = nib_cpu_act_at(act, t, n32, 1);
+    size_t np = act->np, n32 = a->n_pad / 32, at = nib_cpu_act_at(act, t, n32, 1) + part.k0 / 32 * np;
     int8_t *line = a->q + nib_cpu_act_at(act, t, n32 / 2, 64);
-    for (size_t b = 0; b < n32; b++, at += np) {
+    for (size_t b = part.k0 / 32; b < part.k1 / 32; b++, at += np) {
         float buf[32], inverse;
-        const float *x = nib_cpu_act_columns(act, t, 32 * b, 32, buf);
+        const float *x = nib_cpu_act_columns(act, part, 32 * b, 32, buf);
         float d = scale_of(max_of_lanes(magnitudes(x)), &inverse);
         fit f = no_fit();
         __m256i q = codes_of(x, inverse, &f), h = half_sums16(q);
@@ -135,7 +135,7 @@ INL void side_block(const side *s, size_t j, size_t np, __m256i q) {
     s->sum32[j / 2 * 2 * np + j % 2] = (int16_t)(s0 + s1);
 }
 
-static void quantize256(const nib_cpu_act *act, uint32_t t) {
+static void quantize256(const nib_cpu_act *act, uint32_t t, nib_cpu_act_part part) {
     const nib_cpu_act_q256 *a = &act->q256;
     size_t np = act->np, n256 = a->n_pad / 256;
     int8_t *line = a->q + nib_cpu_act_at(act, t, 4 * n256, 64);
@@ -143,9 +143,9 @@ static void quantize256(const nib_cpu_act *act, uint32_t t) {
     side s = {a->sum16 + nib_cpu_act_at(act, t, 8 * n256, 2),    a->sum32 + nib_cpu_act_at(act, t, 4 * n256, 2),
               a->half32 + nib_cpu_act_at(act, t, 16 * n256, 2),  a->start8 + nib_cpu_act_at(act, t, 8 * n256, 1),
               a->start16 + nib_cpu_act_at(act, t, 16 * n256, 1), a->start32 + nib_cpu_act_at(act, t, 32 * n256, 1)};
-    for (size_t b = 0; b < n256; b++) {
+    for (size_t b = part.k0 / 256; b < part.k1 / 256; b++) {
         float buf[256], inverse;
-        const float *x = nib_cpu_act_columns(act, t, 256 * b, 256, buf);
+        const float *x = nib_cpu_act_columns(act, part, 256 * b, 256, buf);
         __m256i m = magnitudes(x);
         for (int j = 1; j < 8; j++) m = _mm256_max_epi32(m, magnitudes(x + 32 * j));
         float largest = scale_of(max_of_lanes(m), &inverse);

@@ -42,10 +42,10 @@ typedef struct nib_cpu_mm_spread {
     void (*end)(void);
 } nib_cpu_mm_spread;
 
-/* Fill a form of token t: codes, scales, side arrays. The scalar ones define the bits. */
+/* Fill columns of a form of token t: codes, scales, side arrays. The scalar ones define the bits. */
 typedef struct nib_cpu_mm_quantize {
-    void (*q32)(const nib_cpu_act *act, uint32_t t);
-    void (*q256)(const nib_cpu_act *act, uint32_t t);
+    void (*q32)(const nib_cpu_act *act, uint32_t t, nib_cpu_act_part part);
+    void (*q256)(const nib_cpu_act *act, uint32_t t, nib_cpu_act_part part);
 } nib_cpu_mm_quantize;
 
 typedef struct nib_cpu_mm {
