@@ -39,9 +39,13 @@ static void fetch_some(fetch *f, size_t n_calls) {
 
 /* One group's tile of sums for n tokens from t, into the output. */
 static void store(const nib_cpu_product *p, uint32_t g, uint32_t t, uint32_t n, const float *tile) {
+    enum { ROW = NIB_GROUP_ROWS * sizeof *p->out };
     size_t bytes = nib_cpu_matrix_rows_of(p->m, g) * sizeof *p->out;
     float *out = p->out + t * p->ldo + (size_t)(g - p->first_group) * NIB_GROUP_ROWS;
-    for (uint32_t c = 0; c < n; c++) memcpy(out + c * p->ldo, tile + NIB_GROUP_ROWS * c, bytes);
+    if (bytes == ROW) /* a length that is known is copied in registers */
+        for (uint32_t c = 0; c < n; c++) memcpy(out + c * p->ldo, tile + NIB_GROUP_ROWS * c, ROW);
+    else
+        for (uint32_t c = 0; c < n; c++) memcpy(out + c * p->ldo, tile + NIB_GROUP_ROWS * c, bytes);
 }
 
 /* Group g times n tokens from t. */
