@@ -294,6 +294,9 @@ bool nib_chat_json_put(nib_buf *out, nib_str text) {
     nib_buf_char(out, '"');
     for (size_t i = 0, n; i < text.len; i += n) {
         uint32_t cp;
+        n = plain(text.ptr + i, text.len - i);
+        if (n && !nib_buf_append(out, text.ptr + i, n)) return false;
+        if (n) continue;
         n = nib_utf8_char(text.ptr + i, text.len - i, &cp);
         const char *letter = n == 1 && cp ? strchr(letters, (int)cp) : NULL;
         if (letter) nib_buf_printf(out, "\\%c", names[letter - letters]);

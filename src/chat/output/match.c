@@ -21,7 +21,7 @@ typedef struct reader {
 } reader;
 
 void nib_chat_match_begin(nib_chat_match *m, const char *ip, size_t start, size_t pos) {
-    *m = (nib_chat_match){.ip = ip, .pos = pos, .start = start, .accepted = start, .furthest = pos, .limit = m->limit,
+    *m = (nib_chat_match){.ip = ip, .pos = pos, .start = start, .opened = pos, .accepted = start, .furthest = pos, .limit = m->limit,
                           .element_pos = pos, .scan = pos, .params = m->params, .params_capacity = m->params_capacity};
 }
 
@@ -384,36 +384,43 @@ static size_t resume_at(const nib_chat_match *m) {
     return NIB_CHAT_IS_ELEMENT(*m->ip) ? m->pos : m->element_pos;
 }
 
-static nib_chat_match_result fail(nib_chat_match *m, const reader *r, bool is_over) {
-    nib_chat_range rest = {m->accepted, m->furthest};
+static nib_chat_match_result fail(nib_chat_match *m, const nib_chat_window *w, bool is_over) {
     if (is_over) return NIB_CHAT_MATCH_LIMIT;
     if (m->accepted == m->start) return NIB_CHAT_MATCH_FAIL;
-    for (size_t i = rest.from; i < rest.to; i++)
-        if (!nib_chat_is_blank(at(r, i))) return NIB_CHAT_MATCH_FAIL;
+    if (nib_chat_trim(nib_chat_text_of(w, (nib_chat_range){m->accepted, m->furthest})).len) return NIB_CHAT_MATCH_FAIL;
     m->pos = m->furthest; /* only a closing marker is missing behind the last call */
     return NIB_CHAT_MATCH_END;
 }
 
+/* The bytes that may be read: up to the limit behind the opening, or behind the last call. */
+static reader reader_of(nib_chat_match *m, const nib_chat_window *w, bool is_end, bool *is_over) {
+    size_t from = m->accepted > m->start ? m->accepted : m->opened;
+    *is_over = w->to - from > m->limit;
+    return (reader){m, w->ptr, w->from, *is_over ? from + m->limit : w->to, is_end && !*is_over};
+}
+
+static void begin_element(nib_chat_match *m) {
+    m->element_pos = m->scan = m->pos;
+    m->is_inside = false;
+    m->depth = 0;
+    m->quote = 0;
+}
+
 nib_chat_match_result nib_chat_match_run(nib_chat_match *m, const nib_chat_window *w, bool is_end) {
-    bool is_over = w->to - m->accepted > m->limit;
-    reader r = {m, w->ptr, w->from, is_over ? m->accepted + m->limit : w->to, is_end && !is_over};
-    while (m->ip && *m->ip && *m->ip != NIB_CHAT_STOP) {
+    bool is_over;
+    for (; m->ip && *m->ip && *m->ip != NIB_CHAT_STOP; begin_element(m)) {
         if (*m->ip == NIB_CHAT_CALL) {
             m->ip++;
             return NIB_CHAT_MATCH_CALL;
         }
+        reader r = reader_of(m, w, is_end, &is_over);
         outcome result = step(&r);
+        if (result == DONE) continue;
         if (result == NOMEM) return NIB_CHAT_MATCH_NOMEM;
         if (result == MORE && !is_over) return NIB_CHAT_MATCH_MORE;
-        if (result != DONE) {
-            size_t resume = result == MORE ? r.to : resume_at(m);
-            if (resume > m->furthest) m->furthest = resume;
-            if (result == MORE || !go_back(m)) return fail(m, &r, result == MORE);
-        }
-        m->element_pos = m->scan = m->pos;
-        m->is_inside = false;
-        m->depth = 0;
-        m->quote = 0;
+        size_t resume = result == MORE ? r.to : resume_at(m);
+        if (resume > m->furthest) m->furthest = resume;
+        if (result == MORE || !go_back(m)) return fail(m, w, result == MORE);
     }
-    return m->ip ? NIB_CHAT_MATCH_END : fail(m, &r, false);
+    return m->ip ? NIB_CHAT_MATCH_END : fail(m, w, false);
 }

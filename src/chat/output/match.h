@@ -55,7 +55,8 @@ enum { NIB_CHAT_MAX_CHOICES = 4 };
 typedef struct nib_chat_match {
     const char *ip;       /* next element */
     size_t pos;           /* next byte */
-    size_t start, accepted, furthest;
+    size_t start, opened; /* the opening, and what stands behind it */
+    size_t accepted, furthest;
     size_t element_pos;   /* where the element began */
     size_t scan;          /* no end of the value before this */
     nib_chat_json json;
@@ -66,7 +67,7 @@ typedef struct nib_chat_match {
     uint8_t effect;       /* NIB_CHAT_THINK, NIB_CHAT_TEXT; 0: none */
     nib_chat_choice choices[NIB_CHAT_MAX_CHOICES];
     uint32_t n_choices;
-    size_t limit;         /* most bytes of one call */
+    size_t limit;         /* most bytes of one call, its opening aside */
 
     nib_chat_captures got;
     nib_chat_param *params;

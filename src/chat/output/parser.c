@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_BLANKS = 4096 };
+enum { MAX_BLANKS = 256 };
 
 /* Where the search stands; a set of rules for each. */
 typedef enum place { FRESH, CONTENT, THINKING, N_PLACES } place;
@@ -38,6 +38,7 @@ struct nib_chat_parser {
     bool is_matching;
     bool is_finished;
     nib_status failed;
+    size_t blank_to;   /* the window holds nothing but blanks up to here */
     size_t at;         /* the search: next byte to look at; offsets count from the beginning of the answer */
     int rule;          /* that is matched */
     size_t rule_at;    /* where it begins */
@@ -108,13 +109,22 @@ static void drop(nib_chat_parser *p, size_t to) {
     p->w.from = to;
 }
 
-/* The window up to `to` is text. Blanks at its end, a number of them, are kept back unless all is to come out. */
+/* Where the blanks at the end of the window up to `to` begin, of which some are kept. Those known from before are not
+ * looked at again. */
+static size_t end_of_text(const nib_chat_parser *p, size_t to) {
+    size_t known = p->blank_to > p->w.from ? p->blank_to : p->w.from, end = to;
+    while (end > known && nib_chat_is_blank(byte_at(p, end - 1))) end--;
+    if (end == known) end = p->w.from;
+    return to - end > MAX_BLANKS ? to - MAX_BLANKS : end;
+}
+
+/* The window up to `to` is text. Blanks at its end are kept back unless all is to come out. */
 static nib_status put_text(nib_chat_parser *p, size_t to, bool all) {
-    size_t end = to;
     while (p->behind_marker && p->w.from < to && nib_chat_is_blank(*p->w.ptr)) drop(p, p->w.from + 1);
-    while (!all && end > p->w.from && to - end < MAX_BLANKS && nib_chat_is_blank(byte_at(p, end - 1))) end--;
+    size_t end = all ? to : end_of_text(p, to);
     nib_str text = {p->w.ptr, end - p->w.from};
     drop(p, end);
+    p->blank_to = to;
     if (!text.len) return NIB_OK;
     p->behind_marker = p->at_start = false;
     nib_chat_event event = {.kind = p->place == THINKING && p->parse_reasoning ? NIB_CHAT_REASONING : NIB_CHAT_CONTENT, .text = text};
