@@ -1,4 +1,5 @@
-/* cli/cmd_parse.c - nib parse: an answer as the model wrote it, markers and all, taken apart -> JSON lines, an event each. */
+/* cli/cmd_parse.c - nib parse: an answer as the model wrote it, markers and all, taken apart -> JSON lines, an event
+ * each. */
 #include "base/status.h"
 #include "input.h"
 #include "json.h"

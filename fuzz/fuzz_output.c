@@ -1,5 +1,5 @@
-/* fuzz/fuzz_output.c - any bytes as an answer in any format: the events do not depend on how it is cut, arguments are valid JSON
- * objects, text comes out in order and nothing but markers, calls and blanks is left out.
+/* fuzz/fuzz_output.c - any bytes as an answer in any format: the events do not depend on how it is cut, arguments are
+ * valid JSON objects, text comes out in order and nothing but markers, calls and blanks is left out.
  *
  * Input: a byte that chooses the format, one of flags, one that seeds the cuts, then the answer. */
 #include "base/buf.h"
@@ -13,17 +13,18 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char tools[] =
-    "[{\"name\":\"f\",\"parameters\":{\"properties\":{\"s\":{\"type\":\"string\"},\"n\":{\"type\":[\"number\",\"null\"]},"
-    "\"l\":{\"type\":\"array\",\"items\":{\"type\":\"integer\"}},\"o\":{\"type\":\"object\",\"properties\":{\"b\":{\"type\":\"boolean\"}}}}}}]";
+static const char tools[] = "[{\"name\":\"f\",\"parameters\":{\"properties\":{\"s\":{\"type\":\"string\"},\"n\":{"
+                            "\"type\":[\"number\",\"null\"]},"
+                            "\"l\":{\"type\":\"array\",\"items\":{\"type\":\"integer\"}},\"o\":{\"type\":\"object\","
+                            "\"properties\":{\"b\":{\"type\":\"boolean\"}}}}}}]";
 
 typedef struct transcript {
     nib_buf text; /* kinds, texts, calls, one after the other; pieces of one text joined */
     int kind;
-    nib_str answer;          /* when it is read as a whole, */
-    size_t at;               /* text came out up to here, */
-    bool has_call;           /* and a call since then */
-    bool is_behind;          /* finish: texts are no longer parts of `answer` */
+    nib_str answer; /* when it is read as a whole, */
+    size_t at;      /* text came out up to here, */
+    bool has_call;  /* and a call since then */
+    bool is_behind; /* finish: texts are no longer parts of `answer` */
     nib_buf rest;
     bool rest_has_call;
     const nib_chat_format_row *format;
@@ -37,7 +38,8 @@ static void check(bool holds) {
 static bool is_marker(const nib_chat_format_row *format, nib_str text) {
     for (size_t i = 0; i < NIB_CHAT_MAX_RULES && format->rules[i].pattern; i++) {
         const char *pattern = format->rules[i].pattern;
-        bool only_calls = strchr(pattern, NIB_CHAT_CALL) && !strchr(pattern, NIB_CHAT_THINK) && !strchr(pattern, NIB_CHAT_TEXT);
+        bool only_calls =
+            strchr(pattern, NIB_CHAT_CALL) && !strchr(pattern, NIB_CHAT_THINK) && !strchr(pattern, NIB_CHAT_TEXT);
         size_t len = 0;
         while (pattern[len] && !NIB_CHAT_IS_ELEMENT(pattern[len])) len++;
         if (!only_calls && len <= text.len && memcmp(pattern, text.ptr, len) == 0) return true;
@@ -73,7 +75,8 @@ static bool collect(void *user, const nib_chat_event *e) {
     if (is_text && t->answer.ptr) place_text(t, e->text);
     if (e->kind != NIB_CHAT_TOOL_CALL) return true;
     check(e->name.len && e->id.len && *e->text.ptr == '{' && nib_chat_json_is_valid(e->text));
-    nib_buf_printf(&t->text, " %u %.*s %.*s", (unsigned)e->index, (int)e->name.len, e->name.ptr, (int)e->id.len, e->id.ptr);
+    nib_buf_printf(&t->text, " %u %.*s %.*s", (unsigned)e->index, (int)e->name.len, e->name.ptr, (int)e->id.len,
+                   e->id.ptr);
     t->has_call = true;
     t->rest_has_call |= t->is_behind;
     return true;
@@ -81,9 +84,11 @@ static bool collect(void *user, const nib_chat_event *e) {
 
 /* What came out at the end is what was left, in order, and all of it when there is no marker in it. */
 static void check_rest(const transcript *t) {
-    nib_str left = {t->answer.ptr + t->at, t->answer.len - t->at}, out = nib_chat_trim((nib_str){t->rest.ptr ? t->rest.ptr : "", t->rest.len});
+    nib_str left = {t->answer.ptr + t->at, t->answer.len - t->at},
+            out = nib_chat_trim((nib_str){t->rest.ptr ? t->rest.ptr : "", t->rest.len});
     bool may_lack = t->has_call || t->rest_has_call;
-    for (size_t i = 0; i < left.len && !may_lack; i++) may_lack = is_marker(t->format, (nib_str){left.ptr + i, left.len - i});
+    for (size_t i = 0; i < left.len && !may_lack; i++)
+        may_lack = is_marker(t->format, (nib_str){left.ptr + i, left.len - i});
     if (!may_lack) {
         left = nib_chat_trim(left);
         check(left.len == out.len && (!out.len || memcmp(left.ptr, out.ptr, out.len) == 0));

@@ -1,11 +1,11 @@
-/* tests/conformance_output.c - what templates write for an assistant is what their models write: it is parsed back into the
- * same message, for every assistant message of every recorded case.
+/* tests/conformance_output.c - what templates write for an assistant is what their models write: it is parsed back into
+ * the same message, for every assistant message of every recorded case.
  *
  * usage: conformance_output [FOLDER]     the folder is $NIB_CONFORMANCE_DATA/chat-templates when none is given
- * The turn is what the render of the messages up to the assistant's has more than that of the messages before it with the
- * generation prompt, without the token that ends it. Calls, content and reasoning must come back, as far as the template
- * writes them, and the same when the text comes byte by byte. Each template must also be found to have the format that
- * the table says. Exit 0: all, 1: not, 77: no folder. */
+ * The turn is what the render of the messages up to the assistant's has more than that of the messages before it with
+ * the generation prompt, without the token that ends it. Calls, content and reasoning must come back, as far as the
+ * template writes them, and the same when the text comes byte by byte. Each template must also be found to have the
+ * format that the table says. Exit 0: all, 1: not, 77: no folder. */
 #include "base/buf.h"
 #include "chat/format.h"
 #include "nib.h"
@@ -22,23 +22,70 @@ enum { MAX_SHOWN = 6 };
 static unsigned g_files, g_turns, g_calls, g_thoughts, g_bad;
 
 static const char *const g_formats[][2] = {
-    {"Apertus", "apertus"}, {"Apriel", "apriel"}, {"ByteDance-Seed", "seed-oss"}, {"Cohere", "command-r7b"}, {"GLM", "glm"},
-    {"GigaChat", "gigachat"}, {"HuggingFaceTB", "generic"}, {"Kimi-K2", "kimi-k2"}, {"LFM2", "lfm2"}, {"MiniMax-M1", "minimax-m1"},
-    {"MiniMax-M2", "minimax-m2"}, {"MiniMax-M3", "minimax-m3"}, {"MiroThinker", "mcp"}, {"Mistral", "mistral"},
-    {"NVIDIA-Nemotron", "nemotron-v2"}, {"NousResearch-Hermes", "hermes"}, {"Qwen-Qwen", "hermes"}, {"Qwen3.5", "qwen3-coder"},
-    {"Reka", "hermes"}, {"Spark", "glm"}, {"deepseek-ai-DeepSeek-R1", "deepseek"}, {"deepseek-ai-DeepSeek-V", "deepseek-v3.2"},
-    {"google-gemma", "gemma"}, {"ibm-granite-granite-3", "granite"}, {"ibm-granite-granite-4", "hermes"}, {"inclusionai", "glm"},
-    {"llama-cpp-deepseek-r1", "deepseek"}, {"meetkai-functionary-medium-v3.1", "functionary-v3.1"},
-    {"meetkai-functionary-medium-v3.2", "functionary-v3.2"}, {"meta-llama", "llama3"}, {"mistralai", "mistral"},
-    {"muse", "atem"}, {"openai-gpt-oss", "harmony"}, {"poolside", "glm"}, {"stepfun", "qwen3-coder"}, {"tencent-Hy3", "hunyuan"},
+    {"Apertus", "apertus"},
+    {"Apriel", "apriel"},
+    {"ByteDance-Seed", "seed-oss"},
+    {"Cohere", "command-r7b"},
+    {"GLM", "glm"},
+    {"GigaChat", "gigachat"},
+    {"HuggingFaceTB", "generic"},
+    {"Kimi-K2", "kimi-k2"},
+    {"LFM2", "lfm2"},
+    {"MiniMax-M1", "minimax-m1"},
+    {"MiniMax-M2", "minimax-m2"},
+    {"MiniMax-M3", "minimax-m3"},
+    {"MiroThinker", "mcp"},
+    {"Mistral", "mistral"},
+    {"NVIDIA-Nemotron", "nemotron-v2"},
+    {"NousResearch-Hermes", "hermes"},
+    {"Qwen-Qwen", "hermes"},
+    {"Qwen3.5", "qwen3-coder"},
+    {"Reka", "hermes"},
+    {"Spark", "glm"},
+    {"deepseek-ai-DeepSeek-R1", "deepseek"},
+    {"deepseek-ai-DeepSeek-V", "deepseek-v3.2"},
+    {"google-gemma", "gemma"},
+    {"ibm-granite-granite-3", "granite"},
+    {"ibm-granite-granite-4", "hermes"},
+    {"inclusionai", "glm"},
+    {"llama-cpp-deepseek-r1", "deepseek"},
+    {"meetkai-functionary-medium-v3.1", "functionary-v3.1"},
+    {"meetkai-functionary-medium-v3.2", "functionary-v3.2"},
+    {"meta-llama", "llama3"},
+    {"mistralai", "mistral"},
+    {"muse", "atem"},
+    {"openai-gpt-oss", "harmony"},
+    {"poolside", "glm"},
+    {"stepfun", "qwen3-coder"},
+    {"tencent-Hy3", "hunyuan"},
     {"unsloth-mistral", "mistral"},
 };
 
 /* Tokens that end a turn in some template. */
 static const char *const g_ends[] = {
-    "</s>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<end_of_turn>", "<turn|>", "<|end_of_text|>", "<｜end▁of▁sentence｜>",
-    "<seed:eos>", "[e~[", "<end_of_sentence>", "<|END_OF_TURN_TOKEN|>", "<SPECIAL_12>", "<|assistant_end|>", "<|end|>", "<sep>",
-    "<|message_sep|>", "<|role_end|>", "<｜hy_eos:opensource｜>", "</assistant>", "<|eot|>", "<|return|>", "<|eos|>",
+    "</s>",
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<end_of_turn>",
+    "<turn|>",
+    "<|end_of_text|>",
+    "<｜end▁of▁sentence｜>",
+    "<seed:eos>",
+    "[e~[",
+    "<end_of_sentence>",
+    "<|END_OF_TURN_TOKEN|>",
+    "<SPECIAL_12>",
+    "<|assistant_end|>",
+    "<|end|>",
+    "<sep>",
+    "<|message_sep|>",
+    "<|role_end|>",
+    "<｜hy_eos:opensource｜>",
+    "</assistant>",
+    "<|eot|>",
+    "<|return|>",
+    "<|eos|>",
 };
 
 /* Of templates that go on behind the turn, whatever they are asked. */
@@ -46,8 +93,18 @@ static const char *const g_cuts[] = {"<|END_OF_TURN_TOKEN|>", "<｜end▁of▁se
 
 /* What a generation prompt may have behind the place where history goes on. */
 static const char *const g_thinking[] = {
-    "<think>", "</think>", "<mm:think>", "</mm:think>", "<|START_THINKING|>", "<|END_THINKING|>", "<|channel>thought\n<channel|>",
-    "Here are my reasoning steps:", "<think:opensource>", "</think:opensource>", "\n", " ",
+    "<think>",
+    "</think>",
+    "<mm:think>",
+    "</mm:think>",
+    "<|START_THINKING|>",
+    "<|END_THINKING|>",
+    "<|channel>thought\n<channel|>",
+    "Here are my reasoning steps:",
+    "<think:opensource>",
+    "</think:opensource>",
+    "\n",
+    " ",
 };
 
 static bool read_file(const char *path, nib_buf *out) {
@@ -68,7 +125,8 @@ static void set_arguments(json_t *messages, bool is_text) {
         arguments = json_object_get(function, "arguments");
         if (json_is_string(arguments) == is_text) continue;
         char *text = json_dumps(arguments, 0);
-        json_object_set_new(function, "arguments", is_text ? json_string(text) : json_loads(json_string_value(arguments), 0, NULL));
+        json_object_set_new(function, "arguments",
+                            is_text ? json_string(text) : json_loads(json_string_value(arguments), 0, NULL));
         free(text);
     }
 }
@@ -144,7 +202,8 @@ static bool is_same_text(const char *found, const char *wanted) {
 
 static json_t *arguments_of(json_t *call) {
     json_t *arguments = json_object_get(json_object_get(call, "function"), "arguments");
-    return json_is_string(arguments) ? json_loads(json_string_value(arguments), JSON_DECODE_ANY, NULL) : json_incref(arguments);
+    return json_is_string(arguments) ? json_loads(json_string_value(arguments), JSON_DECODE_ANY, NULL)
+                                     : json_incref(arguments);
 }
 
 static bool is_same_call(json_t *found, json_t *wanted, const char *turn) {
@@ -185,14 +244,16 @@ static char *content_of(json_t *message) {
 
 static bool are_same_texts(json_t *events, json_t *message, const char *turn, const char *format) {
     const char *reasoning = json_string_value(json_object_get(message, "reasoning_content"));
-    char *said = answers_joined(events, "content"), *thought = answers_joined(events, "reasoning"), *own = content_of(message);
+    char *said = answers_joined(events, "content"), *thought = answers_joined(events, "reasoning"),
+         *own = content_of(message);
     const char *content = strstr(turn, own) ? own : NULL;
     if (reasoning && !strstr(turn, reasoning)) reasoning = NULL;
     /* Templates that put content where reasoning is: before calls; before the last answer, which has none. */
     bool swapped = strcmp(format, "harmony") == 0 && json_object_get(message, "tool_calls");
     if (strcmp(format, "nemotron-v2") == 0) swapped = !strstr(turn, "<TOOLCALL>") && thought && *thought;
     bool ok = is_same_text(thought, swapped ? content : reasoning) && is_same_text(said, swapped ? reasoning : content);
-    if (!ok && !*own && said) ok = is_same_text(said, "None") || is_same_text(said, "null"); /* of templates without a case for null */
+    if (!ok && !*own && said)
+        ok = is_same_text(said, "None") || is_same_text(said, "null"); /* of templates without a case for null */
     g_thoughts += reasoning != NULL;
     free(own);
     free(said);
@@ -207,15 +268,16 @@ static size_t one(void *user) {
 
 /* The prompt up to len is what the turn was written behind; with what stands behind that, when the turn has the end of
  * reasoning but not the beginning. */
-static bool starts_thinking(const nib_chat_format_row *format, json_t *message, const char *prompt, size_t len, const char *turn) {
+static bool starts_thinking(const nib_chat_format_row *format, json_t *message, const char *prompt, size_t len,
+                            const char *turn) {
     const char *reasoning = json_string_value(json_object_get(message, "reasoning_content"));
     if (nib_chat_format_starts_thinking(format, (nib_str){prompt, len})) return true;
     return reasoning && strncmp(turn, reasoning, strlen(reasoning)) == 0 &&
            nib_chat_format_starts_thinking(format, (nib_str){prompt, strlen(prompt)});
 }
 
-static bool check_turn(const nib_chat_format_row *format, json_t *context, json_t *message, const char *prompt, size_t len,
-                       const char *turn) {
+static bool check_turn(const nib_chat_format_row *format, json_t *context, json_t *message, const char *prompt,
+                       size_t len, const char *turn) {
     json_t *tools = json_object_get(context, "tools");
     char *tools_text = json_is_array(tools) ? json_dumps(tools, 0) : NULL;
     const char *name = nib_chat_format_name(format);
@@ -308,6 +370,7 @@ static void run_template(const char *folder, const char *file_name) {
 int main(int argc, char **argv) {
     int n = conformance_each(argc, argv, "chat-templates", ".jinja", run_template);
     if (n < 0) return 77;
-    printf("%u templates, %u turns with %u calls and %u thoughts parsed back, %u faults\n", g_files, g_turns, g_calls, g_thoughts, g_bad);
+    printf("%u templates, %u turns with %u calls and %u thoughts parsed back, %u faults\n", g_files, g_turns, g_calls,
+           g_thoughts, g_bad);
     return n > 0 && g_calls > 0 && g_bad == 0 ? 0 : 1;
 }

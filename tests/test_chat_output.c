@@ -1,5 +1,5 @@
-/* tests/test_chat_output.c - answers in every format (tests/answers.txt): the events, and the same ones however the bytes are
- * cut; the rules of the table of formats; limits and errors. */
+/* tests/test_chat_output.c - answers in every format (tests/answers.txt): the events, and the same ones however the
+ * bytes are cut; the rules of the table of formats; limits and errors. */
 #include "support/answers.h"
 
 #include "base/buf.h"
@@ -17,7 +17,8 @@
 #include <cmocka.h>
 
 static const char g_tools[] =
-    "[{\"type\": \"function\", \"function\": {\"name\": \"lookup\", \"parameters\": {\"type\": \"object\", \"properties\": {"
+    "[{\"type\": \"function\", \"function\": {\"name\": \"lookup\", \"parameters\": {\"type\": \"object\", "
+    "\"properties\": {"
     "\"word\": {\"type\": \"string\"}, \"n\": {\"type\": [\"integer\", \"null\"]},"
     "\"list\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}},"
     "\"deep\": {\"anyOf\": [{\"type\": \"object\"}, {\"type\": \"null\"}]}}}}}, {\"name\": \"now\"}]";
@@ -90,7 +91,8 @@ static nib_chat_parser_config config_of(const answer *a) {
 static void assert_same(const answer *a, json_t *found, json_t *wanted, size_t cut) {
     if (found && json_equal(found, wanted)) return;
     char *f = json_dumps(found, 0), *w = json_dumps(wanted, 0);
-    fail_msg("%s, cut %zu: %.*s\n  found  %s\n  wanted %s", a->format, cut, (int)a->text.len, a->text.ptr, f ? f : "an error", w);
+    fail_msg("%s, cut %zu: %.*s\n  found  %s\n  wanted %s", a->format, cut, (int)a->text.len, a->text.ptr,
+             f ? f : "an error", w);
 }
 
 /* The first piece has *user bytes, the others one more or all. */

@@ -1,5 +1,5 @@
-/* chat/format.c - the table of formats: found by name or by the words of a template, and what its rules say of tokens and
- * prompts. */
+/* chat/format.c - the table of formats: found by name or by the words of a template, and what its rules say of tokens
+ * and prompts. */
 #include "chat/format.h"
 
 #include "chat/pattern.h"

@@ -1,5 +1,5 @@
-/* chat/format.h - the formats in which models answer (formats.def): finding the one that a chat template goes with, and what
- * else follows from it. All of it is constant. */
+/* chat/format.h - the formats in which models answer (formats.def): finding the one that a chat template goes with, and
+ * what else follows from it. All of it is constant. */
 #ifndef NIB_CHAT_FORMAT_H
 #define NIB_CHAT_FORMAT_H
 
@@ -12,8 +12,8 @@ const nib_chat_format_row *nib_chat_format_detect(nib_str template_text);
 /* NULL: no such name. */
 const nib_chat_format_row *nib_chat_format_find(const char *name);
 const char *nib_chat_format_name(const nib_chat_format_row *format);
-/* Tokens that end a turn besides the EOG tokens of the file, from 0 on; ptr NULL past the last. They are names of control
- * tokens: where the vocabulary has such a token it is better found by its id than in the text. */
+/* Tokens that end a turn besides the EOG tokens of the file, from 0 on; ptr NULL past the last. They are names of
+ * control tokens: where the vocabulary has such a token it is better found by its id than in the text. */
 nib_str nib_chat_format_stop(const nib_chat_format_row *format, size_t i);
 /* Whether an answer to this prompt begins inside reasoning: the prompt ends with what opens it, blanks aside. */
 bool nib_chat_format_starts_thinking(const nib_chat_format_row *format, nib_str prompt);

@@ -1,5 +1,5 @@
-/* chat/output/calls.c - the payloads of a match, by their kind: JSON as it stands, everything else turned into JSON. A payload is
- * taken as a whole: a list with one item that is no call is none. */
+/* chat/output/calls.c - the payloads of a match, by their kind: JSON as it stands, everything else turned into JSON. A
+ * payload is taken as a whole: a list with one item that is no call is none. */
 #include "chat/output/calls.h"
 
 #include "chat/output/literal.h"
@@ -80,7 +80,8 @@ static bool read_fields(builder *b, nib_str object, fields *f) {
         if (is_string && (is_function || is_one_of(key, names))) ok = decode(b, value, &f->name);
         else if (is_string && is_one_of(key, ids)) ok = decode(b, value, &f->id);
         else if (is_one_of(key, arguments)) ok = arguments_of(b, value, &f->arguments);
-        else if (is_function && *value.ptr == '{' && !f->name.ptr) ok = read_fields(b, value, f); /* as OpenAI wraps it */
+        else if (is_function && *value.ptr == '{' && !f->name.ptr)
+            ok = read_fields(b, value, f); /* as OpenAI wraps it */
     }
     return ok;
 }
@@ -99,7 +100,9 @@ static bool read_pairs(builder *b, nib_str object) {
     nib_str key, value, name, arguments;
     if (*object.ptr != '{') return refuse(b, "JSON that is no call");
     for (nib_chat_json_iter iter = nib_chat_json_begin(object); nib_chat_json_next(&iter, &key, &value);)
-        if (!decode(b, key, &name) || !arguments_of(b, value, &arguments) || !push(b, name, (nib_str){"", 0}, arguments)) return false;
+        if (!decode(b, key, &name) || !arguments_of(b, value, &arguments) ||
+            !push(b, name, (nib_str){"", 0}, arguments))
+            return false;
     return true;
 }
 
@@ -119,7 +122,8 @@ static bool put_param(const builder *b, const nib_chat_param *param, const nib_c
     nib_chat_json_put(out, key);
     nib_buf_char(out, ':');
     if (param->kind == NIB_CHAT_IS_TEXT) return nib_chat_json_put(out, value);
-    return nib_chat_param_put(value, param->kind == NIB_CHAT_IS_JSON ? NULL : nib_chat_schema_property(schema, key), out);
+    return nib_chat_param_put(value, param->kind == NIB_CHAT_IS_JSON ? NULL : nib_chat_schema_property(schema, key),
+                              out);
 }
 
 static bool read_params(builder *b, nib_str name, nib_str id) {
@@ -139,14 +143,16 @@ static bool read_tree(builder *b, nib_str name, nib_str text) {
     nib_buf out = {0};
     nib_str arguments;
     bool ok = nib_chat_tree_object(text, nib_chat_tools_find(b->calls->tools, name), &out) || out.failed;
-    return keep(b, &out, &arguments) && (ok ? push(b, name, (nib_str){"", 0}, arguments) : refuse(b, "tags that do not fit"));
+    return keep(b, &out, &arguments) &&
+           (ok ? push(b, name, (nib_str){"", 0}, arguments) : refuse(b, "tags that do not fit"));
 }
 
 static bool read_gemma(builder *b, nib_str name, nib_str text) {
     nib_buf out = {0};
     nib_str arguments;
     bool ok = nib_chat_gemma_object(text, &out) || out.failed;
-    return keep(b, &out, &arguments) && (ok ? push(b, name, (nib_str){"", 0}, arguments) : refuse(b, "malformed arguments"));
+    return keep(b, &out, &arguments) &&
+           (ok ? push(b, name, (nib_str){"", 0}, arguments) : refuse(b, "malformed arguments"));
 }
 
 /* ---- Python */
@@ -155,7 +161,8 @@ static bool push_python(builder *b, nib_chat_python *python) {
     nib_buf out = {0};
     nib_str name, arguments;
     bool ok = nib_chat_python_call(python, &name, &out) || out.failed;
-    return keep(b, &out, &arguments) && (ok ? push(b, name, (nib_str){"", 0}, arguments) : refuse(b, "a malformed call"));
+    return keep(b, &out, &arguments) &&
+           (ok ? push(b, name, (nib_str){"", 0}, arguments) : refuse(b, "a malformed call"));
 }
 
 static bool read_python(builder *b, nib_str text) {
@@ -181,8 +188,9 @@ static bool is_builtin(builder *b, nib_str text) {
     nib_chat_python python = {text.ptr, text.ptr + text.len, 0};
     nib_buf out = {0};
     nib_str name, arguments;
-    bool ok = nib_chat_python_call(&python, &name, &out) && nib_chat_trim((nib_str){python.p, (size_t)(python.end - python.p)}).len == 0 &&
-              name.len > LEN && memcmp(name.ptr + name.len - LEN, suffix, LEN) == 0;
+    bool ok = nib_chat_python_call(&python, &name, &out) &&
+              nib_chat_trim((nib_str){python.p, (size_t)(python.end - python.p)}).len == 0 && name.len > LEN &&
+              memcmp(name.ptr + name.len - LEN, suffix, LEN) == 0;
     if (!ok) {
         nib_buf_free(&out);
         return false;
@@ -225,7 +233,8 @@ static bool read_payload(builder *b) {
     }
 }
 
-nib_status nib_chat_calls_read(nib_chat_calls *calls, const nib_chat_match *m, const nib_chat_window *w, const char **why) {
+nib_status nib_chat_calls_read(nib_chat_calls *calls, const nib_chat_match *m, const nib_chat_window *w,
+                               const char **why) {
     builder b = {.calls = calls, .m = m, .w = w};
     bool ok = read_payload(&b) && (calls->n || refuse(&b, "an empty list of calls"));
     *why = b.why ? b.why : "";

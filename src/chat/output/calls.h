@@ -18,7 +18,8 @@ typedef struct nib_chat_calls {
 } nib_chat_calls;
 
 /* Reads the captures. NIB_E_FORMAT: they are no call, *why says it; NIB_E_NOMEM. */
-nib_status nib_chat_calls_read(nib_chat_calls *calls, const nib_chat_match *m, const nib_chat_window *w, const char **why);
+nib_status nib_chat_calls_read(nib_chat_calls *calls, const nib_chat_match *m, const nib_chat_window *w,
+                               const char **why);
 void nib_chat_calls_clear(nib_chat_calls *calls);
 void nib_chat_calls_free(nib_chat_calls *calls);
 

@@ -1,5 +1,5 @@
-/* chat/output/json.c - a pushdown automaton over the bytes of JSON: state and a bit for each container, so that it can stop at any
- * byte and go on with the next. */
+/* chat/output/json.c - a pushdown automaton over the bytes of JSON: state and a bit for each container, so that it can
+ * stop at any byte and go on with the next. */
 #include "chat/output/json.h"
 
 #include "base/utf8.h"
@@ -8,10 +8,24 @@
 
 enum {
     IN_VALUE, /* one must come */
-    IN_FIRST_KEY, IN_KEY, IN_COLON, IN_FIRST_ITEM, IN_NEXT,
-    IN_STRING, IN_ESCAPE, IN_HEX, IN_PAIR, /* the second half of a pair must come */
+    IN_FIRST_KEY,
+    IN_KEY,
+    IN_COLON,
+    IN_FIRST_ITEM,
+    IN_NEXT,
+    IN_STRING,
+    IN_ESCAPE,
+    IN_HEX,
+    IN_PAIR, /* the second half of a pair must come */
     IN_WORD,
-    IN_MINUS, IN_ZERO, IN_INT, IN_POINT, IN_FRACTION, IN_E, IN_E_SIGN, IN_EXPONENT,
+    IN_MINUS,
+    IN_ZERO,
+    IN_INT,
+    IN_POINT,
+    IN_FRACTION,
+    IN_E,
+    IN_E_SIGN,
+    IN_EXPONENT,
     IN_NOTHING, /* the value is complete */
 };
 
@@ -217,7 +231,8 @@ bool nib_chat_json_is_valid(nib_str text) {
     size_t used;
     text = nib_chat_trim(text);
     nib_chat_json_result result = nib_chat_json_read(&j, text.ptr, text.len, &used);
-    return used == text.len && (result == NIB_CHAT_JSON_DONE || (result == NIB_CHAT_JSON_MORE && j.depth == 0 && is_number_end(&j)));
+    return used == text.len &&
+           (result == NIB_CHAT_JSON_DONE || (result == NIB_CHAT_JSON_MORE && j.depth == 0 && is_number_end(&j)));
 }
 
 /* ---- members */

@@ -1,10 +1,10 @@
-/* chat/output/literal.h - values that models write otherwise than in JSON -> JSON. Each function appends to *out; false: the text is
- * not of that kind (or memory is out: out->failed), and what was appended is to be thrown away. */
+/* chat/output/literal.h - values that models write otherwise than in JSON -> JSON. Each function appends to *out;
+ * false: the text is not of that kind (or memory is out: out->failed), and what was appended is to be thrown away. */
 #ifndef NIB_CHAT_OUTPUT_LITERAL_H
 #define NIB_CHAT_OUTPUT_LITERAL_H
 
-#include "chat/output/tools.h"
 #include "base/buf.h"
+#include "chat/output/tools.h"
 
 /* A value of Python: None, True, numbers, strings, lists, tuples, dicts. */
 bool nib_chat_python_value(nib_str text, nib_buf *out);

@@ -1,8 +1,8 @@
 /* chat/output/match.c - the elements of pattern.h, each as a function that reads as far as the bytes go.
  *
- * Ordered choice with a way back: OPT and MANY note where they began; a mismatch inside goes back there and on behind the
- * group, unless a call was accepted since. What was read is never given back to the search for markers further than the
- * element that failed furthest, so that time is linear in the text whatever it holds. */
+ * Ordered choice with a way back: OPT and MANY note where they began; a mismatch inside goes back there and on behind
+ * the group, unless a call was accepted since. What was read is never given back to the search for markers further than
+ * the element that failed furthest, so that time is linear in the text whatever it holds. */
 #include "chat/output/match.h"
 
 #include "base/mem.h"
@@ -21,8 +21,17 @@ typedef struct reader {
 } reader;
 
 void nib_chat_match_begin(nib_chat_match *m, const char *ip, size_t start, size_t pos) {
-    *m = (nib_chat_match){.ip = ip, .pos = pos, .start = start, .opened = pos, .accepted = start, .furthest = pos, .limit = m->limit,
-                          .element_pos = pos, .scan = pos, .params = m->params, .params_capacity = m->params_capacity};
+    *m = (nib_chat_match){.ip = ip,
+                          .pos = pos,
+                          .start = start,
+                          .opened = pos,
+                          .accepted = start,
+                          .furthest = pos,
+                          .limit = m->limit,
+                          .element_pos = pos,
+                          .scan = pos,
+                          .params = m->params,
+                          .params_capacity = m->params_capacity};
 }
 
 void nib_chat_match_free(nib_chat_match *m) {
@@ -92,7 +101,8 @@ static outcome read_funcid(const reader *r) {
     outcome result = read_run(r, is_name_char, MAX_NAME, &m->got.id);
     if (result != DONE) return result;
     m->got.name = m->got.id;
-    if (m->got.id.to - m->got.id.from > sizeof prefix && memcmp(r->ptr + (m->got.id.from - r->from), prefix, sizeof prefix - 1) == 0)
+    if (m->got.id.to - m->got.id.from > sizeof prefix &&
+        memcmp(r->ptr + (m->got.id.from - r->from), prefix, sizeof prefix - 1) == 0)
         m->got.name.from += sizeof prefix - 1;
     size_t end = m->got.name.to;
     while (end > m->got.name.from && at(r, end - 1) >= '0' && at(r, end - 1) <= '9') end--;
@@ -378,8 +388,8 @@ static outcome step(const reader *r) {
     return result;
 }
 
-/* Where a search for markers may go on after the element failed: a literal or a short run that did not fit may be text of
- * its own, a value that was read in vain may not. */
+/* Where a search for markers may go on after the element failed: a literal or a short run that did not fit may be text
+ * of its own, a value that was read in vain may not. */
 static size_t resume_at(const nib_chat_match *m) {
     return NIB_CHAT_IS_ELEMENT(*m->ip) ? m->pos : m->element_pos;
 }

@@ -1,7 +1,7 @@
 /* chat/output/match.h - one rule of a format against the bytes that come: what it captures, and whether it holds.
  *
- * The result depends on the bytes only, not on how many are there at a time: MORE means that they do not decide yet. Offsets
- * count from the beginning of the answer. */
+ * The result depends on the bytes only, not on how many are there at a time: MORE means that they do not decide yet.
+ * Offsets count from the beginning of the answer. */
 #ifndef NIB_CHAT_OUTPUT_MATCH_H
 #define NIB_CHAT_OUTPUT_MATCH_H
 
@@ -57,17 +57,17 @@ typedef struct nib_chat_match {
     size_t pos;           /* next byte */
     size_t start, opened; /* the opening, and what stands behind it */
     size_t accepted, furthest;
-    size_t element_pos;   /* where the element began */
-    size_t scan;          /* no end of the value before this */
+    size_t element_pos; /* where the element began */
+    size_t scan;        /* no end of the value before this */
     nib_chat_json json;
-    uint32_t depth;       /* of brackets; the place in GEMMA and PYTHON */
+    uint32_t depth; /* of brackets; the place in GEMMA and PYTHON */
     char quote;
-    bool is_inside;       /* of the element */
-    uint8_t kind;         /* of the next parameter */
-    uint8_t effect;       /* NIB_CHAT_THINK, NIB_CHAT_TEXT; 0: none */
+    bool is_inside; /* of the element */
+    uint8_t kind;   /* of the next parameter */
+    uint8_t effect; /* NIB_CHAT_THINK, NIB_CHAT_TEXT; 0: none */
     nib_chat_choice choices[NIB_CHAT_MAX_CHOICES];
     uint32_t n_choices;
-    size_t limit;         /* most bytes of one call, its opening aside */
+    size_t limit; /* most bytes of one call, its opening aside */
 
     nib_chat_captures got;
     nib_chat_param *params;

@@ -29,7 +29,8 @@ static bool put_python(nib_str text, unsigned types, nib_buf *out) {
 bool nib_chat_param_put(nib_str text, const nib_chat_schema *schema, nib_buf *out) {
     unsigned types = nib_chat_schema_types(schema);
     nib_str trimmed = nib_chat_trim(text);
-    unsigned wanted = types & NIB_CHAT_STRING ? types & ~(unsigned)NIB_CHAT_STRING : ~(types ? 0u : (unsigned)NIB_CHAT_STRING);
+    unsigned wanted =
+        types & NIB_CHAT_STRING ? types & ~(unsigned)NIB_CHAT_STRING : ~(types ? 0u : (unsigned)NIB_CHAT_STRING);
     if (wanted && put_json(trimmed, wanted, out)) return true;
     if (types && wanted && put_python(trimmed, wanted & ~(unsigned)NIB_CHAT_STRING, out)) return true;
     return nib_chat_json_put(out, text);

@@ -1,13 +1,14 @@
-/* chat/output/parser.c - nib_chat_parser: bytes of an answer in, events out. Between markers it searches for the next one, by
- * the first bytes that the rules of the place have; at a marker the rule is matched (match.c), and holds or leaves text.
+/* chat/output/parser.c - nib_chat_parser: bytes of an answer in, events out. Between markers it searches for the next
+ * one, by the first bytes that the rules of the place have; at a marker the rule is matched (match.c), and holds or
+ * leaves text.
  *
  * The window begins with the first byte that has not come out. In a search, only blanks stand between it and `at`: they
  * belong to a marker, if one follows, and to the text otherwise. Every decision is made from the bytes alone; where the
  * window ends before one can be made, it waits. */
 #include "base/mem.h"
 #include "base/status.h"
-#include "chat/output/calls.h"
 #include "chat/format.h"
+#include "chat/output/calls.h"
 #include "nib.h"
 
 #include <inttypes.h>
@@ -30,18 +31,18 @@ struct nib_chat_parser {
     unsigned where[NIB_CHAT_MAX_RULES];
     uint16_t first[N_PLACES][256]; /* bit i: an opening of rule i begins with this byte */
     uint16_t any[N_PLACES];
-    uint16_t without_opening;      /* rules that are tried without one */
+    uint16_t without_opening; /* rules that are tried without one */
 
     place place;
-    bool at_start;     /* nothing came out yet, no marker either */
-    bool behind_marker;/* blanks that follow are dropped */
+    bool at_start;      /* nothing came out yet, no marker either */
+    bool behind_marker; /* blanks that follow are dropped */
     bool is_matching;
     bool is_finished;
     nib_status failed;
-    size_t blank_to;   /* the window holds nothing but blanks up to here */
-    size_t at;         /* the search: next byte to look at; offsets count from the beginning of the answer */
-    int rule;          /* that is matched */
-    size_t rule_at;    /* where it begins */
+    size_t blank_to; /* the window holds nothing but blanks up to here */
+    size_t at;       /* the search: next byte to look at; offsets count from the beginning of the answer */
+    int rule;        /* that is matched */
+    size_t rule_at;  /* where it begins */
     nib_chat_match match;
     nib_chat_calls calls;
     uint32_t n_calls;
@@ -127,7 +128,8 @@ static nib_status put_text(nib_chat_parser *p, size_t to, bool all) {
     p->blank_to = to;
     if (!text.len) return NIB_OK;
     p->behind_marker = p->at_start = false;
-    nib_chat_event event = {.kind = p->place == THINKING && p->parse_reasoning ? NIB_CHAT_REASONING : NIB_CHAT_CONTENT, .text = text};
+    nib_chat_event event = {.kind = p->place == THINKING && p->parse_reasoning ? NIB_CHAT_REASONING : NIB_CHAT_CONTENT,
+                            .text = text};
     return emit(p, &event);
 }
 
@@ -177,10 +179,7 @@ static nib_status end_match(nib_chat_parser *p) {
     const nib_chat_match *m = &p->match;
     bool has_called = m->accepted > m->start, is_mark = m->effect == NIB_CHAT_THINK || p->place == THINKING;
     if (!has_called && !m->effect && has(p->patterns[p->rule], NIB_CHAT_CALL)) return keep_as_text(p, m->pos);
-    if (!has_called && is_mark && !p->parse_reasoning) {
-        p->place = p->place == FRESH ? CONTENT : p->place;
-        NIB_TRY(put_text(p, m->pos, true));
-    }
+    if (!has_called && is_mark && !p->parse_reasoning) NIB_TRY(put_text(p, m->pos, true));
     drop(p, m->pos);
     p->behind_marker = has_called || !is_mark || p->parse_reasoning;
     p->at_start = false;
@@ -203,14 +202,17 @@ static nib_status fail_match(nib_chat_parser *p, nib_chat_match_result result, c
     char line[400];
     if (looks_like_call(p)) {
         if (result == NIB_CHAT_MATCH_LIMIT)
-            snprintf(line, sizeof line, "a tool call of more than %zu bytes, from byte %zu of the answer on, stays text", m->limit,
+            snprintf(line, sizeof line,
+                     "a tool call of more than %zu bytes, from byte %zu of the answer on, stays text", m->limit,
                      p->rule_at);
         else if (is_end && m->furthest == p->w.to)
             snprintf(line, sizeof line, "the answer ends inside the tool call that began at byte %zu, which stays text",
                      p->rule_at);
         else
-            snprintf(line, sizeof line, "no tool call, though it began like one at byte %zu of the answer: %s at byte %zu; it stays "
-                     "text", p->rule_at, *why ? why : "unexpected text", m->furthest);
+            snprintf(line, sizeof line,
+                     "no tool call, though it began like one at byte %zu of the answer: %s at byte %zu; it stays "
+                     "text",
+                     p->rule_at, *why ? why : "unexpected text", m->furthest);
         NIB_TRY(warn(p, line));
     }
     return keep_as_text(p, m->furthest);
@@ -319,7 +321,7 @@ static nib_status run(nib_chat_parser *p, bool is_end) {
 /* Keeps what is left of the window. It lies in `held` already, or in the caller's bytes. */
 static bool hold(nib_chat_parser *p, bool is_own) {
     size_t n = p->w.to - p->w.from;
-    if (is_own && n) memmove(p->held.ptr, p->w.ptr, n);
+    if (is_own && p->w.ptr != p->held.ptr) memmove(p->held.ptr, p->w.ptr, n);
     p->held.len = is_own ? n : 0;
     p->held_from = p->w.from;
     return is_own || nib_buf_append(&p->held, p->w.ptr, n);
@@ -327,7 +329,8 @@ static bool hold(nib_chat_parser *p, bool is_own) {
 
 static nib_status feed(nib_chat_parser *p, nib_str bytes, bool is_end) {
     bool is_own = p->held.len > 0;
-    if (is_own && !nib_buf_append(&p->held, bytes.ptr, bytes.len)) return nib_fail_nomem(p->err, bytes.len, "an answer");
+    if (is_own && !nib_buf_append(&p->held, bytes.ptr, bytes.len))
+        return nib_fail_nomem(p->err, bytes.len, "an answer");
     nib_str all = is_own ? (nib_str){p->held.ptr, p->held.len} : bytes;
     p->w = (nib_chat_window){all.ptr, p->held_from, p->held_from + all.len};
     NIB_TRY(run(p, is_end));
@@ -391,7 +394,8 @@ nib_status nib_chat_parser_new(nib_chat_parser **out, const nib_chat_parser_conf
     *out = NULL;
     if (config) {
         if (config->size < sizeof config->size)
-            return nib_fail(err, NIB_E_ARG, "nib_chat_parser_config.size is %zu; use NIB_CHAT_PARSER_CONFIG_INIT", config->size);
+            return nib_fail(err, NIB_E_ARG, "nib_chat_parser_config.size is %zu; use NIB_CHAT_PARSER_CONFIG_INIT",
+                            config->size);
         memcpy(&c, config, config->size < sizeof c ? config->size : sizeof c);
     }
     nib_chat_parser *p = nib_calloc(1, sizeof *p);

@@ -1,4 +1,5 @@
-/* chat/output/python.c - Python's literals and calls -> JSON, as models write them: one pass, nested at most 64 deep. */
+/* chat/output/python.c - Python's literals and calls -> JSON, as models write them: one pass, nested at most 64 deep.
+ */
 #include "base/utf8.h"
 #include "chat/output/json.h"
 #include "chat/output/literal.h"
@@ -95,7 +96,7 @@ static bool read_number(nib_chat_python *r, nib_buf *out) {
 }
 
 static bool read_literal(nib_chat_python *r, nib_buf *out) {
-    static const char *const words[][2] = {{"None", "null"},  {"True", "true"},   {"False", "false"},
+    static const char *const words[][2] = {{"None", "null"}, {"True", "true"}, {"False", "false"},
                                            {"null", "null"}, {"true", "true"}, {"false", "false"}};
     nib_str word = read_word(r, "");
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -123,7 +124,8 @@ static bool read_dict(nib_chat_python *r, nib_buf *out) {
         if (!is_first) nib_buf_char(out, ',');
         skip_blanks(r);
         if (r->p == r->end || (*r->p != '"' && *r->p != '\'')) return false;
-        if (!read_string(r, out) || !nib_chat_python_char(r, ':') || !nib_buf_char(out, ':') || !read_value(r, out)) return false;
+        if (!read_string(r, out) || !nib_chat_python_char(r, ':') || !nib_buf_char(out, ':') || !read_value(r, out))
+            return false;
     }
     return nib_buf_char(out, '}');
 }

@@ -31,7 +31,8 @@ static const jinja_value *member(const jinja_value *v, const char *name) {
 }
 
 static bool is_text(const jinja_value *v, nib_str text) {
-    return v && v->type == JINJA_STR && v->len == text.len && (text.len == 0 || memcmp(v->as.ptr, text.ptr, text.len) == 0);
+    return v && v->type == JINJA_STR && v->len == text.len &&
+           (text.len == 0 || memcmp(v->as.ptr, text.ptr, text.len) == 0);
 }
 
 /* The function of that name, with or without OpenAI's {"type": "function", "function": …} around it. */
@@ -68,8 +69,8 @@ static unsigned type_named(const jinja_value *name) {
     static const struct {
         const char *name;
         unsigned type;
-    } types[] = {{"string", NIB_CHAT_STRING}, {"number", NIB_CHAT_NUMBER}, {"integer", NIB_CHAT_NUMBER},
-                 {"boolean", NIB_CHAT_BOOLEAN}, {"null", NIB_CHAT_NULL},   {"array", NIB_CHAT_ARRAY},
+    } types[] = {{"string", NIB_CHAT_STRING},   {"number", NIB_CHAT_NUMBER}, {"integer", NIB_CHAT_NUMBER},
+                 {"boolean", NIB_CHAT_BOOLEAN}, {"null", NIB_CHAT_NULL},     {"array", NIB_CHAT_ARRAY},
                  {"object", NIB_CHAT_OBJECT}};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (is_text(name, (nib_str){types[i].name, strlen(types[i].name)})) return types[i].type;
@@ -111,7 +112,8 @@ static unsigned valued(const jinja_value *v, int depth) {
 
 static unsigned types_of(const jinja_value *schema, int depth) {
     static const char *const sums[] = {"anyOf", "oneOf"};
-    const jinja_value *type = member(schema, "type"), *values = member(schema, "enum"), *value = member(schema, "const");
+    const jinja_value *type = member(schema, "type"), *values = member(schema, "enum"),
+                      *value = member(schema, "const");
     if (type) return type->type == JINJA_LIST ? sum(type, named, depth) : type_named(type);
     if (value) return type_of(value);
     if (values && values->type == JINJA_LIST) return sum(values, valued, depth);

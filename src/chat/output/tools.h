@@ -1,4 +1,5 @@
-/* chat/output/tools.h - the tools of a request, OpenAI's JSON: which names there are, and of which types their parameters. */
+/* chat/output/tools.h - the tools of a request, OpenAI's JSON: which names there are, and of which types their
+ * parameters. */
 #ifndef NIB_CHAT_OUTPUT_TOOLS_H
 #define NIB_CHAT_OUTPUT_TOOLS_H
 
@@ -22,7 +23,11 @@ const nib_chat_schema *nib_chat_schema_property(const nib_chat_schema *schema, n
 const nib_chat_schema *nib_chat_schema_items(const nib_chat_schema *schema);
 
 enum {
-    NIB_CHAT_STRING = 1, NIB_CHAT_NUMBER = 2, NIB_CHAT_BOOLEAN = 4, NIB_CHAT_NULL = 8, NIB_CHAT_ARRAY = 16,
+    NIB_CHAT_STRING = 1,
+    NIB_CHAT_NUMBER = 2,
+    NIB_CHAT_BOOLEAN = 4,
+    NIB_CHAT_NULL = 8,
+    NIB_CHAT_ARRAY = 16,
     NIB_CHAT_OBJECT = 32,
 };
 /* The types that the schema allows; 0: it does not say. */

@@ -1,5 +1,5 @@
-/* chat/output/tree.c - arguments as MiniMax M3 writes them -> JSON: nested tags, before each of which a token stands that is not
- * text, so that any text may stand between. */
+/* chat/output/tree.c - arguments as MiniMax M3 writes them -> JSON: nested tags, before each of which a token stands
+ * that is not text, so that any text may stand between. */
 #include "chat/output/json.h"
 #include "chat/output/literal.h"
 
@@ -59,7 +59,8 @@ static bool read_elements(reader *r, const nib_chat_schema *schema) {
         r->p = next;
         if (n > 0) nib_buf_char(r->out, ',');
         if (!is_list && (!nib_chat_json_put(r->out, name) || !nib_buf_char(r->out, ':'))) return false;
-        if (!read_content(r, name, is_list ? nib_chat_schema_items(schema) : nib_chat_schema_property(schema, name))) return false;
+        if (!read_content(r, name, is_list ? nib_chat_schema_items(schema) : nib_chat_schema_property(schema, name)))
+            return false;
     }
 }
 
