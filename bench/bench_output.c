@@ -1,5 +1,5 @@
-/* bench/bench_output.c - MB/s of nib_chat_parser: plain text, reasoning, text full of what nearly is a marker, and calls, in
- * pieces as a model gives them (4 bytes) and as a pipe does (4 KiB). The bound that counts: 50 MB/s. */
+/* bench/bench_output.c - MB/s of nib_chat_parser: plain text, reasoning, text full of what nearly is a marker, and
+ * calls, in pieces as a model gives them (4 bytes) and as a pipe does (4 KiB). The bound that counts: 50 MB/s. */
 #define _POSIX_C_SOURCE 200809L
 #include "nib.h"
 
@@ -54,8 +54,8 @@ static double mb_per_s(const char *format, const char *open, const char *text, c
 }
 
 int main(void) {
-    static const char prose[] =
-        "The tides are raised by the Moon, and to a lesser degree by the Sun;\nwhat a harbour sees depends on the shape of its coast. ";
+    static const char prose[] = "The tides are raised by the Moon, and to a lesser degree by the Sun;\nwhat a harbour "
+                                "sees depends on the shape of its coast. ";
     static const char near[] = "if (a < b) <tool <<think <tool_cal <function= </ <| <tool_call> x <｜tool▁call ";
     static const struct {
         const char *label, *format, *open, *text, *close;
@@ -67,14 +67,19 @@ int main(void) {
         {"near markers", "hermes", "", near, ""},
         {"near markers, qwen3-coder", "qwen3-coder", "", near, ""},
         {"blanks", "hermes", "", "\n\n    ", ""},
-        {"many JSON calls", "hermes", "", "<tool_call>\n{\"name\": \"lookup\", \"arguments\": {\"word\": \"tide\", \"n\": 3}}\n</tool_call>\n", ""},
-        {"one long JSON call", "hermes", "<tool_call>{\"name\": \"f\", \"arguments\": {\"text\": \"", "some text ", "\"}}</tool_call>"},
-        {"one long parameter", "qwen3-coder", "<tool_call><function=f><parameter=text>", "some < text ", "</parameter></function></tool_call>"},
-        {"an unfinished call", "hermes", "<tool_call>{\"name\": \"f\", \"arguments\": {\"text\": \"", "<tool_call> ", ""},
+        {"many JSON calls", "hermes", "",
+         "<tool_call>\n{\"name\": \"lookup\", \"arguments\": {\"word\": \"tide\", \"n\": 3}}\n</tool_call>\n", ""},
+        {"one long JSON call", "hermes", "<tool_call>{\"name\": \"f\", \"arguments\": {\"text\": \"", "some text ",
+         "\"}}</tool_call>"},
+        {"one long parameter", "qwen3-coder", "<tool_call><function=f><parameter=text>", "some < text ",
+         "</parameter></function></tool_call>"},
+        {"an unfinished call", "hermes", "<tool_call>{\"name\": \"f\", \"arguments\": {\"text\": \"", "<tool_call> ",
+         ""},
     };
     printf("%-28s %12s %12s   MB/s\n", "", "4 bytes", "4 KiB");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        printf("%-28s %12.0f %12.0f\n", rows[i].label, mb_per_s(rows[i].format, rows[i].open, rows[i].text, rows[i].close, 4),
+        printf("%-28s %12.0f %12.0f\n", rows[i].label,
+               mb_per_s(rows[i].format, rows[i].open, rows[i].text, rows[i].close, 4),
                mb_per_s(rows[i].format, rows[i].open, rows[i].text, rows[i].close, 4096));
     return 0;
 }

@@ -1,4 +1,5 @@
-/* tests/test_chat_format.c - which format a template has, which tokens are markers, and where prompts leave reasoning open. */
+/* tests/test_chat_format.c - which format a template has, which tokens are markers, and where prompts leave reasoning
+ * open. */
 #include "chat/format.h"
 
 #include <setjmp.h>
@@ -21,12 +22,21 @@ static const nib_chat_format_row *find(const char *name) {
 static void test_detect(void **state) {
     (void)state;
     static const char *const cases[][2] = {
-        {"", "generic"}, {"{{ m.content }}<|im_end|>", "generic"}, {"<tool_call>\n{\"name\"", "hermes"},
-        {"<tool_call>\n<function=f>\n<parameter=x>", "qwen3-coder"}, {"<tool_call>{{ name }}<arg_key>", "glm"},
-        {"<|start_header_id|>", "llama3"}, {"<|start_header_id|> <function={{ f }}>{}</function>", "functionary-v3.1"},
-        {"<|START_OF_TURN_TOKEN|> Action:", "command-r"}, {"<|START_OF_TURN_TOKEN|><|START_ACTION|>", "command-r7b"},
-        {"[INST]", "mistral"}, {"<start_of_turn>", "gemma"}, {"<|channel|>final<|message|>", "harmony"}, {"<|channel|>", "generic"},
-        {"<｜Assistant｜>", "deepseek"}, {"<｜Assistant｜><｜DSML｜invoke", "deepseek-v3.2"},
+        {"", "generic"},
+        {"{{ m.content }}<|im_end|>", "generic"},
+        {"<tool_call>\n{\"name\"", "hermes"},
+        {"<tool_call>\n<function=f>\n<parameter=x>", "qwen3-coder"},
+        {"<tool_call>{{ name }}<arg_key>", "glm"},
+        {"<|start_header_id|>", "llama3"},
+        {"<|start_header_id|> <function={{ f }}>{}</function>", "functionary-v3.1"},
+        {"<|START_OF_TURN_TOKEN|> Action:", "command-r"},
+        {"<|START_OF_TURN_TOKEN|><|START_ACTION|>", "command-r7b"},
+        {"[INST]", "mistral"},
+        {"<start_of_turn>", "gemma"},
+        {"<|channel|>final<|message|>", "harmony"},
+        {"<|channel|>", "generic"},
+        {"<｜Assistant｜>", "deepseek"},
+        {"<｜Assistant｜><｜DSML｜invoke", "deepseek-v3.2"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *found = nib_chat_format_name(nib_chat_format_detect(str(cases[i][0])));
@@ -72,17 +82,25 @@ static void test_thinking(void **state) {
         const char *format, *prompt;
         bool starts, leaves;
     } cases[] = {
-        {"hermes", "<|im_start|>assistant\n", false, false},  {"hermes", "assistant\n<think>\n", true, true},
-        {"hermes", "<think>\n\n</think>\n\n", false, false},  {"hermes", "<think>a</think>b", false, false},
-        {"hermes", "<think>a", false, true},                  {"mistral", "[THINK]", true, true},
-        {"gemma", "<|channel>thought\n<channel|>", false, false}, {"harmony", "<|channel|>analysis<|message|>", true, true},
-        {"apriel", "Here are my reasoning steps:\n", true, true}, {"command-r7b", "<|START_THINKING|><|END_THINKING|>", false, false},
-        {"none", "<think>", false, false},                    {"hermes", "", false, false},
+        {"hermes", "<|im_start|>assistant\n", false, false},
+        {"hermes", "assistant\n<think>\n", true, true},
+        {"hermes", "<think>\n\n</think>\n\n", false, false},
+        {"hermes", "<think>a</think>b", false, false},
+        {"hermes", "<think>a", false, true},
+        {"mistral", "[THINK]", true, true},
+        {"gemma", "<|channel>thought\n<channel|>", false, false},
+        {"harmony", "<|channel|>analysis<|message|>", true, true},
+        {"apriel", "Here are my reasoning steps:\n", true, true},
+        {"command-r7b", "<|START_THINKING|><|END_THINKING|>", false, false},
+        {"none", "<think>", false, false},
+        {"hermes", "", false, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const nib_chat_format_row *format = find(cases[i].format);
-        if (nib_chat_format_starts_thinking(format, str(cases[i].prompt)) != cases[i].starts) fail_msg("%s", cases[i].prompt);
-        if (nib_chat_format_leaves_thinking(format, str(cases[i].prompt)) != cases[i].leaves) fail_msg("%s", cases[i].prompt);
+        if (nib_chat_format_starts_thinking(format, str(cases[i].prompt)) != cases[i].starts)
+            fail_msg("%s", cases[i].prompt);
+        if (nib_chat_format_leaves_thinking(format, str(cases[i].prompt)) != cases[i].leaves)
+            fail_msg("%s", cases[i].prompt);
     }
 }
 

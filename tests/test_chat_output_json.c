@@ -1,5 +1,5 @@
-/* tests/test_chat_output_json.c - strict JSON, byte by byte: what is valid is what jansson takes, on texts that are nearly JSON;
- * where a value ends; members; strings in and out. */
+/* tests/test_chat_output_json.c - strict JSON, byte by byte: what is valid is what jansson takes, on texts that are
+ * nearly JSON; where a value ends; members; strings in and out. */
 #include "chat/output/json.h"
 
 #include "base/buf.h"
@@ -20,13 +20,61 @@ static nib_str str(const char *text) {
 static void test_valid(void **state) {
     (void)state;
     static const char *const good[] = {
-        "{}", "[]", " [ 1 , -0.5e+3 , 0E1, true,false ,null ] ", "{\"a\":{\"a\":[]},\"a\":\"\"}", "\"\\u00e4\\ud83d\\ude00\\n\\/\"", "0", "-7", "1.25",
-        "\"\xF0\x9F\x98\x80\xED\x9F\xBF\"", "\"\\u0000\"",
+        "{}",
+        "[]",
+        " [ 1 , -0.5e+3 , 0E1, true,false ,null ] ",
+        "{\"a\":{\"a\":[]},\"a\":\"\"}",
+        "\"\\u00e4\\ud83d\\ude00\\n\\/\"",
+        "0",
+        "-7",
+        "1.25",
+        "\"\xF0\x9F\x98\x80\xED\x9F\xBF\"",
+        "\"\\u0000\"",
     };
     static const char *const bad[] = {
-        "", " ", "{", "}", "[1,]", "[,1]", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{a:1}", "{'a':1}", "[1 2]", "[1}", "01", "-", "-a", "1.", ".5", "1e",
-        "1e+", "+1", "0x1", "tru", "truee", "nul", "NaN", "\"a", "\"\n\"", "\"\\x\"", "\"\\u12g4\"", "\"\\ud800\"", "\"\\ud800\\n\"", "\"\\udc00\"",
-        "\"\\ud800\\ud800\"", "\"\xFF\"", "\"\xC0\x80\"", "\"\xED\xA0\x80\"", "\"\xE4\x22", "\"\xF4\x90\x80\x80\"", "1 2", "{} {}", "[1]]", "// a\n1",
+        "",
+        " ",
+        "{",
+        "}",
+        "[1,]",
+        "[,1]",
+        "{\"a\"}",
+        "{\"a\":}",
+        "{\"a\":1,}",
+        "{a:1}",
+        "{'a':1}",
+        "[1 2]",
+        "[1}",
+        "01",
+        "-",
+        "-a",
+        "1.",
+        ".5",
+        "1e",
+        "1e+",
+        "+1",
+        "0x1",
+        "tru",
+        "truee",
+        "nul",
+        "NaN",
+        "\"a",
+        "\"\n\"",
+        "\"\\x\"",
+        "\"\\u12g4\"",
+        "\"\\ud800\"",
+        "\"\\ud800\\n\"",
+        "\"\\udc00\"",
+        "\"\\ud800\\ud800\"",
+        "\"\xFF\"",
+        "\"\xC0\x80\"",
+        "\"\xED\xA0\x80\"",
+        "\"\xE4\x22",
+        "\"\xF4\x90\x80\x80\"",
+        "1 2",
+        "{} {}",
+        "[1]]",
+        "// a\n1",
     };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         if (!nib_chat_json_is_valid(str(good[i]))) fail_msg("refused: %s", good[i]);
@@ -37,7 +85,8 @@ static void test_valid(void **state) {
 static void test_against_jansson(void **state) {
     (void)state;
     static const char alphabet[] = "{}[]\",:\\u0123456789abcdefDE+-.truefalsn \n\xC3\xA4\xED\x9F\xBF";
-    static const char *const starts[] = {"{\"a\": [1, 2.5, {\"b\": \"\\ud83d\\ude00\"}]}", "[true, false, null, -1e-2]", "\"a\\u00e4\xC3\xA4\"", "[[[[]]]]"};
+    static const char *const starts[] = {"{\"a\": [1, 2.5, {\"b\": \"\\ud83d\\ude00\"}]}", "[true, false, null, -1e-2]",
+                                         "\"a\\u00e4\xC3\xA4\"", "[[[[]]]]"};
     uint64_t seed = 1;
     unsigned n_good = 0;
     for (int round = 0; round < 200000; round++) {
