@@ -8,9 +8,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+enum { MAX_LINE = 1 << 28 };
 
 static int put_json(const char *text, size_t n, void *out) {
     return nib_buf_append(out, text, n) ? 0 : -1;
@@ -95,22 +97,28 @@ static nib_status read_bytes(void *user, void *data, size_t n, nib_error *err) {
     return nib_fail(err, NIB_E_FORMAT, "the file ends too early");
 }
 
+static nib_status read_line(FILE *file, nib_buf *line, nib_error *err) {
+    int c;
+    while ((c = getc(file)) != EOF && c != '\n')
+        if (line->len == MAX_LINE || !nib_buf_char(line, (char)c))
+            return nib_fail(err, NIB_E_FORMAT, "is no session: its first line is longer than %d bytes", MAX_LINE);
+    if (ferror(file)) return nib_fail_errno(err, errno, "cannot be read");
+    return line->len ? NIB_OK : nib_fail(err, NIB_E_FORMAT, "is empty");
+}
+
 /* The first line. */
 static nib_status read_conversation(nib_cli_chat *c, FILE *file, nib_error *err) {
-    char *line = NULL;
-    size_t capacity = 0;
+    nib_buf line = {0};
     json_t *value = NULL;
-    ssize_t n = getline(&line, &capacity, file);
-    nib_status status;
-    if (n < 0) status = ferror(file) ? nib_fail_errno(err, errno, "cannot be read") : nib_fail(err, NIB_E_FORMAT, "is empty");
-    else status = nib_cli_json_parse((nib_str){line, (size_t)n}, &value, err);
+    nib_status status = read_line(file, &line, err);
+    if (status == NIB_OK) status = nib_cli_json_parse(nib_cli_bytes(&line), &value, err);
     if (status == NIB_OK && json_integer_value(json_object_get(value, "nib_session")) != 1)
         status = nib_fail(err, NIB_E_FORMAT, "is no session of this version of nib");
     if (status == NIB_OK) status = take_messages(c, value, err);
     json_int_t dropped = json_integer_value(json_object_get(value, "dropped"));
     if (status == NIB_OK && dropped > 0 && (size_t)dropped < json_array_size(c->messages)) c->n_dropped = (size_t)dropped;
     json_decref(value);
-    free(line);
+    nib_buf_free(&line);
     return status;
 }
 
@@ -126,7 +134,9 @@ nib_status nib_cli_chat_session_load(nib_cli_chat *c, const char *path, nib_erro
     FILE *file = open_session(path);
     nib_error why;
     if (!file) return errno == ENOENT ? NIB_OK : nib_fail(err, NIB_E_IO, "cannot open %s: %s", path, strerror(errno));
-    nib_status status = read_conversation(c, file, err);
+    struct stat st;
+    bool is_regular = fstat(fileno(file), &st) == 0 && S_ISREG(st.st_mode);
+    nib_status status = is_regular ? read_conversation(c, file, err) : nib_fail(err, NIB_E_FORMAT, "is not a regular file");
     if (status != NIB_OK) {
         nib_error_prefix(err, "%s", path);
     } else if (nib_seq_load(c->s.ctx, 0, read_bytes, file, &c->ids, &why) != NIB_OK) {

@@ -68,7 +68,7 @@ static void test_missing(void **state) {
     refuses_to_open(named, &config, NIB_E_ARG, "there is no built-in template \"nosuch\"");
     config.builtin = "chatml";
     config.format = "nosuch";
-    refuses_to_open(named, &config, NIB_E_ARG, "there is no format of answers \"nosuch\"");
+    refuses_to_open(named, &config, NIB_E_ARG, "no format of answers is called 'nosuch'");
 }
 
 static void test_broken(void **state) {

@@ -90,8 +90,7 @@ static nib_status find_template(nib_chat *chat, const nib_gguf *file, const nib_
 }
 
 static nib_status build(nib_chat *chat, const nib_gguf *file, const nib_chat_config *config, nib_error *err) {
-    chat->format = config->format ? nib_chat_format_find(config->format) : nib_chat_format_find("generic");
-    if (!chat->format) return nib_fail(err, NIB_E_ARG, "there is no format of answers \"%.100s\"", config->format);
+    NIB_TRY(nib_chat_format_choose(&chat->format, config->format, err));
     NIB_TRY(find_template(chat, file, config, err));
     const nib_chat_template *with_tools = chat->tool_use.parsed ? &chat->tool_use : &chat->main;
     if (!config->format) chat->format = nib_chat_format_detect((nib_str){with_tools->text, with_tools->len});

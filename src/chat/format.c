@@ -2,8 +2,10 @@
  * and prompts. */
 #include "chat/format.h"
 
+#include "base/status.h"
 #include "chat/pattern.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const nib_chat_format_row g_formats[] = {
@@ -31,6 +33,16 @@ const nib_chat_format_row *nib_chat_format_find(const char *name) {
     for (size_t i = 0; i < N_FORMATS; i++)
         if (strcmp(g_formats[i].name, name) == 0) return &g_formats[i];
     return NULL;
+}
+
+nib_status nib_chat_format_choose(const nib_chat_format_row **out, const char *name, nib_error *err) {
+    char names[400] = "";
+    size_t n = 0;
+    *out = nib_chat_format_find(name ? name : "generic");
+    if (*out) return NIB_OK;
+    for (const char *const *p = nib_chat_format_names(); *p && n < sizeof names; p++)
+        n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? " " : "", *p);
+    return nib_fail(err, NIB_E_ARG, "no format of answers is called '%.40s'; there are: %s", name, names);
 }
 
 const char *nib_chat_format_name(const nib_chat_format_row *format) {

@@ -11,6 +11,8 @@ typedef struct nib_chat_format_row nib_chat_format_row;
 const nib_chat_format_row *nib_chat_format_detect(nib_str template_text);
 /* NULL: no such name. */
 const nib_chat_format_row *nib_chat_format_find(const char *name);
+/* name NULL: generic. NIB_E_ARG names what there is. */
+nib_status nib_chat_format_choose(const nib_chat_format_row **out, const char *name, nib_error *err);
 const char *nib_chat_format_name(const nib_chat_format_row *format);
 /* Tokens that end a turn besides the EOG tokens of the file, from 0 on; ptr NULL past the last. They are names of
  * control tokens: where the vocabulary has such a token it is better found by its id than in the text. */

@@ -176,6 +176,10 @@ class Session(Chat):
         r = self.nib("chat", "-m", other, "-p", "x", "-n", 2, "--session", path)
         self.assertIn("another model", r.err)
 
+    def test_no_regular_file(self):
+        for path in ("/dev/full", "/dev/zero", Config.scratch):
+            self.assertIn("not a regular file", self.chat("-p", "x", "--session", path, code=1).err)
+
     def test_a_folder_that_is_not_there(self):
         self.assertIn("nowhere", self.chat("-p", "x", "--session", "nowhere/s.nib", code=1).err)
 

@@ -363,17 +363,9 @@ uint32_t nib_chat_parser_n_calls(const nib_chat_parser *p) {
 
 /* ---- life */
 
-static nib_status fail_format(const char *name, nib_error *err) {
-    char names[400] = "";
-    size_t n = 0;
-    for (const char *const *p = nib_chat_format_names(); *p && n < sizeof names; p++)
-        n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? " " : "", *p);
-    return nib_fail(err, NIB_E_ARG, "no format of answers is called '%.40s'; there are: %s", name, names);
-}
-
 static nib_status init(nib_chat_parser *p, const nib_chat_parser_config *config, nib_error *err) {
-    const nib_chat_format_row *format = nib_chat_format_find(config->format ? config->format : "generic");
-    if (!format) return fail_format(config->format, err);
+    const nib_chat_format_row *format;
+    NIB_TRY(nib_chat_format_choose(&format, config->format, err));
     if (!config->event) return nib_fail(err, NIB_E_ARG, "no function that receives the events");
     p->event = config->event;
     p->user = config->user;
