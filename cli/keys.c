@@ -11,10 +11,8 @@
 #include "screen.h"
 #include "signals.h"
 
-#include <errno.h>
 #include <histedit.h>
 #include <locale.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,22 +73,11 @@ static bool insert(EditLine *el, nib_str text) {
 
 /* ---- drawing */
 
-static void send(const nib_buf *out) {
-    for (size_t done = 0; done < out->len && !out->failed;) {
-        ssize_t n = write(STDOUT_FILENO, out->ptr + done, out->len - done);
-        if (n < 0 && errno == EAGAIN)
-            poll(&(struct pollfd){STDOUT_FILENO, POLLOUT, 0}, 1, -1);
-        else if (n < 0 && errno != EINTR)
-            return;
-        if (n > 0) done += (size_t)n;
-    }
-}
-
 static void send_str(const char *text) {
-    nib_buf out = {0};
-    nib_buf_str(&out, text);
-    send(&out);
-    nib_buf_free(&out);
+    nib_cli_out out = {0};
+    nib_cli_out_puts(&out, text);
+    nib_cli_out_flush(&out);
+    nib_buf_free(&out.buf);
 }
 
 static nib_cli_text text_of(const nib_cli_keys *k) {
@@ -102,21 +89,20 @@ static nib_cli_text text_of(const nib_cli_keys *k) {
 static void draw(nib_cli_keys *k) {
     struct winsize size = {0};
     nib_cli_text text = text_of(k);
-    nib_buf out = {0};
+    nib_cli_out out = {0};
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || !size.ws_col) size = (struct winsize){24, 80, 0, 0};
-    nib_cli_screen_draw(&k->screen, &text, size.ws_col, size.ws_row, &out);
-    send(&out);
-    nib_buf_free(&out);
+    nib_cli_screen_draw(&k->screen, &text, size.ws_col, size.ws_row, &out.buf);
+    nib_cli_out_flush(&out);
+    nib_buf_free(&out.buf);
 }
 
 /* The text is done with: it stays on the screen as a whole. */
-static void leave_text(nib_cli_keys *k, const char *after) {
+static void leave_text(nib_cli_keys *k) {
     nib_cli_text text = text_of(k);
-    nib_buf out = {0};
-    nib_cli_screen_finish(&k->screen, &text, &out);
-    nib_buf_str(&out, after);
-    send(&out);
-    nib_buf_free(&out);
+    nib_cli_out out = {0};
+    nib_cli_screen_finish(&k->screen, &text, &out.buf);
+    nib_cli_out_flush(&out);
+    nib_buf_free(&out.buf);
 }
 
 /* ---- the terminal */
@@ -178,7 +164,7 @@ static unsigned char on_enter(EditLine *el, int key) {
         return el_winsertstr(el, L"\n") == 0 ? CC_REFRESH : CC_ERROR;
     }
     k->result = NIB_CLI_EDIT_TEXT;
-    leave_text(k, "");
+    leave_text(k);
     return CC_NEWLINE;
 }
 
@@ -194,7 +180,7 @@ static unsigned char on_interrupt(EditLine *el, int key) {
     k->result = NIB_CLI_EDIT_CLEARED;
     k->text->len = 0;
     narrow(line->buffer, line->lastchar, k->text); /* nib_cli_keys_read asks whether there was any */
-    leave_text(k, "");
+    leave_text(k);
     return CC_NEWLINE;
 }
 
@@ -250,7 +236,7 @@ static unsigned char on_eof(EditLine *el, int key) {
     const LineInfoW *line = el_wline(el);
     if (line->lastchar > line->buffer) return on_delete(el, key);
     k->result = NIB_CLI_EDIT_END;
-    leave_text(k, "");
+    leave_text(k);
     return CC_EOF;
 }
 
@@ -330,7 +316,7 @@ static unsigned char on_clear_screen(EditLine *el, int key) {
 static unsigned char on_suspend(EditLine *el, int key) {
     nib_cli_keys *k = keys_of(el);
     (void)key;
-    leave_text(k, "");
+    leave_text(k);
     leave_terminal(k);
     kill(0, SIGTSTP); /* as the terminal does: everything in the pipeline */
     enter_terminal(k);
@@ -367,18 +353,18 @@ static size_t common(const nib_cli_words *words) {
 
 static void list_words(nib_cli_keys *k, const nib_cli_words *words) {
     enum { MOST = 100 };
-    nib_buf out = {0};
+    nib_cli_out out = {0};
     size_t i = 0;
     for (const char *w = words->text.ptr; w < words->text.ptr + words->text.len; w += strlen(w) + 1)
         if (i++ < MOST) {
-            nib_cli_glyph_show(&out, (nib_str){w, strlen(w)});
-            nib_buf_str(&out, "  ");
+            nib_cli_glyph_show(&out.buf, (nib_str){w, strlen(w)});
+            nib_cli_out_puts(&out, "  ");
         }
-    if (i > MOST) nib_buf_printf(&out, "… %zu more", i - MOST);
-    nib_buf_str(&out, "\r\n");
-    leave_text(k, "");
-    send(&out);
-    nib_buf_free(&out);
+    if (i > MOST) nib_cli_out_printf(&out, "… %zu more", i - MOST);
+    nib_cli_out_puts(&out, "\r\n");
+    leave_text(k);
+    nib_cli_out_flush(&out);
+    nib_buf_free(&out.buf);
 }
 
 static unsigned char on_complete(EditLine *el, int key) {

@@ -64,6 +64,10 @@ bool nib_cli_option_takes_value(const nib_cli_option *option) {
     return kinds[option->kind].takes_value && option->arg[0];
 }
 
+bool nib_cli_option_is_list(const nib_cli_option *option) {
+    return kinds[option->kind].is_list;
+}
+
 bool nib_cli_option_has_words(const nib_cli_option *option) {
     return option->arg[0] == '[' || option->kind == NIB_CLI_KIND_WORD || option->kind == NIB_CLI_KIND_CHOICE;
 }
@@ -123,6 +127,19 @@ static size_t find(int command, nib_str typed, bool *negated) {
             if (same_spelling(spelling, typed)) return i;
     }
     return N_OPTIONS;
+}
+
+const nib_cli_option *nib_cli_option_find(int command, nib_str spelling) {
+    bool negated;
+    size_t i = find(command, spelling, &negated);
+    return i < N_OPTIONS && !negated ? &options[i] : NULL;
+}
+
+nib_status nib_cli_option_change(nib_cli_options *opt, const nib_cli_option *option, nib_str name, const char *text,
+                                 nib_error *err) {
+    NIB_TRY(nib_cli_value_parse(option, name, text, opt, err));
+    opt->given[option - options] = true;
+    return NIB_OK;
 }
 
 static nib_status unknown(int command, nib_str typed, nib_error *err) {

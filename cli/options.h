@@ -95,12 +95,16 @@ size_t nib_cli_n_options(void);
 const nib_cli_option *nib_cli_option_at(size_t i);
 bool nib_cli_option_belongs(const nib_cli_option *option, int command);
 bool nib_cli_option_takes_value(const nib_cli_option *option);
+bool nib_cli_option_is_list(const nib_cli_option *option); /* grows with every use */
 /* Walks spellings: zero-initialise *left, which then holds the rest. False at the end. */
 bool nib_cli_spelling_next(const nib_cli_option *option, nib_str *left, nib_str *spelling, bool *negated);
 /* The same for the words of an argument text "a|b|c" or "[a|b|c]". */
 bool nib_cli_word_next(const nib_cli_option *option, nib_str *left, nib_str *word);
 /* Whether arg is a list of words to choose from. */
 bool nib_cli_option_has_words(const nib_cli_option *option);
+
+/* The row of a command that has this spelling; NULL: there is none. */
+const nib_cli_option *nib_cli_option_find(int command, nib_str spelling);
 
 /* ---- the values */
 /* Zeroes *opt, sets opt->command and fills the rest from argv, which ends in NULL. NIB_E_ARG says what is wrong and
@@ -112,8 +116,14 @@ void nib_cli_options_free(nib_cli_options *opt);
 /* Whether the user gave the option whose field is at this offset of nib_cli_options. */
 bool nib_cli_given(const nib_cli_options *opt, size_t offset);
 
+/* The same for one option at a later time; text must stay as long as *opt. name: as typed, for messages. */
+nib_status nib_cli_option_change(nib_cli_options *opt, const nib_cli_option *option, nib_str name, const char *text,
+                                 nib_error *err);
+
 /* options_value.c: parses text into the field; for FLAG it is "on" or "off". name: as typed, for messages. */
 nib_status nib_cli_value_parse(const nib_cli_option *option, nib_str name, const char *text, nib_cli_options *opt,
                                nib_error *err);
+/* Appends the value as it would be typed; of lists their length. */
+void nib_cli_value_print(const nib_cli_option *option, const nib_cli_options *opt, nib_buf *out);
 
 #endif

@@ -1,5 +1,6 @@
 /* cli/options_value.c - the value of one option: text in -> field of nib_cli_options out, or an error that says what is
- * allowed. One function per kind (kinds.def). Called by options.c for what the user types and for the defaults. */
+ * allowed; and the field as text. Two functions per kind (kinds.def). Called by options.c for what the user types and for
+ * the defaults, and by chat_params.c. */
 #include "options.h"
 
 #include "base/status.h"
@@ -139,4 +140,58 @@ static nib_status (*const parsers[])(const value *) = {
 nib_status nib_cli_value_parse(const nib_cli_option *option, nib_str name, const char *text, nib_cli_options *opt,
                                nib_error *err) {
     return parsers[option->kind](&(value){option, name, text, (char *)opt + option->offset, err});
+}
+
+/* ---- values as text */
+
+static void print_FLAG(const nib_cli_option *option, const void *field, nib_buf *out) {
+    (void)option;
+    nib_buf_str(out, *(const bool *)field ? "on" : "off");
+}
+
+static void print_INT(const nib_cli_option *option, const void *field, nib_buf *out) {
+    (void)option;
+    nib_buf_printf(out, "%d", *(const int32_t *)field);
+}
+
+static void print_UINT(const nib_cli_option *option, const void *field, nib_buf *out) {
+    uint32_t x = *(const uint32_t *)field;
+    nib_buf_printf(out, option->low < 0 && x == UINT32_MAX ? "-1" : "%u", x);
+}
+
+static void print_FLOAT(const nib_cli_option *option, const void *field, nib_buf *out) {
+    (void)option;
+    nib_buf_printf(out, "%.6g", (double)*(const float *)field);
+}
+
+static void print_STRING(const nib_cli_option *option, const void *field, nib_buf *out) {
+    const char *text = *(const char *const *)field;
+    (void)option;
+    nib_buf_str(out, text ? text : "");
+}
+
+#define print_WORD print_STRING
+
+static void print_CHOICE(const nib_cli_option *option, const void *field, nib_buf *out) {
+    nib_str left = {0}, word;
+    for (int32_t i = 0; nib_cli_word_next(option, &left, &word); i++)
+        if (i == *(const int32_t *)field) nib_buf_append(out, word.ptr, word.len);
+}
+
+static void print_STRINGS(const nib_cli_option *option, const void *field, nib_buf *out) {
+    (void)option;
+    nib_buf_printf(out, "(%zu)", ((const nib_cli_list *)field)->n);
+}
+
+#define print_COUNTS print_STRINGS
+#define print_BIASES print_STRINGS
+#define print_IGNORED print_FLAG
+
+void nib_cli_value_print(const nib_cli_option *option, const nib_cli_options *opt, nib_buf *out) {
+    static void (*const printers[])(const nib_cli_option *, const void *, nib_buf *) = {
+#define KIND(id, takes_value, is_list, type) print_##id,
+#include "kinds.def"
+#undef KIND
+    };
+    printers[option->kind](option, (const char *)opt + option->offset, out);
 }

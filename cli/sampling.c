@@ -65,7 +65,7 @@ static void set_hint(nib_sampler_params *params, size_t i, double x) {
         *(float *)field = (float)x;
 }
 
-static void apply_hints(const nib_cli_session *s, nib_sampler_params *params) {
+void nib_cli_sampling_hints(const nib_cli_session *s, nib_sampler_params *params) {
     for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++) {
         const nib_gguf_value *value = nib_gguf_find(s->file, hints[i].key);
         nib_sampler_params trial = NIB_SAMPLER_PARAMS_INIT;
@@ -148,7 +148,7 @@ nib_status nib_cli_sampler_new(nib_sampler **out, const nib_cli_session *s, nib_
     uint32_t *lengths = NULL;
     nib_status status;
     *out = NULL;
-    apply_hints(s, &params);
+    nib_cli_sampling_hints(s, &params);
     NIB_TRY_OUT(make_chain(s, &chain, err));
     NIB_TRY_OUT(make_breakers(s, &params, &ids, &lengths, err));
     params.chain = nib_buf_cstr(&chain);
