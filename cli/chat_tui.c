@@ -71,7 +71,7 @@ static void answer(nib_cli_tui *t) {
     nib_cli_view view;
     nib_error err;
     nib_cli_out_flush(&t->out);
-    nib_cli_view_begin(&view, t->term, c->opt.plain, c->opt.reasoning == NIB_CLI_REASONING_SHOW, &c->n_reasoning);
+    nib_cli_view_begin(&view, t->term, &c->opt, &c->n_reasoning);
     nib_status status = nib_cli_chat_answer(c, nib_cli_view_event, &view, &err);
     nib_cli_view_end(&view);
     if (nib_cli_interrupted() == SIGINT) nib_cli_signals_forget();
@@ -122,7 +122,7 @@ static void greet(nib_cli_tui *t) {
     const nib_gguf_value *name = nib_gguf_find(t->c->s.file, "general.name");
     bool has_name = name && name->type == NIB_GGUF_STRING && name->as.str.len;
     size_t n = json_array_size(t->c->messages) - nib_cli_chat_n_system(t->c);
-    nib_cli_tui_note(t, "%.*s, %s. /help lists commands, Ctrl-D leaves.", has_name ? (int)name->as.str.len : 5,
+    nib_cli_tui_note(t, "%.*s, %s. /help lists commands.", has_name ? (int)name->as.str.len : 5,
                      has_name ? name->as.str.ptr : "model", nib_chat_source(t->c->chat));
     if (n) nib_cli_tui_note(t, "The conversation goes on after %zu messages.", n);
 }

@@ -1,12 +1,15 @@
-/* cli/cmd_chat.c - nib chat: one answer for a script: question in -> answer out.
- * stdout carries the answer and nothing else: text, and calls of tools as a JSON array; with --json one object. */
+/* cli/cmd_chat.c - nib chat: a conversation on a terminal (chat_tui.c), or one answer: question in -> answer out.
+ * For a script stdout carries the answer and nothing else: text, and calls of tools as a JSON array; with --json one object. */
 #include "base/status.h"
 #include "chat.h"
+#include "chat_tui.h"
 #include "input.h"
 #include "signals.h"
 #include "stats.h"
+#include "view.h"
 
 #include <string.h>
+#include <unistd.h>
 
 typedef struct chat_state {
     nib_cli_chat chat;
@@ -93,12 +96,21 @@ static void write_calls(chat_state *st) {
     if (calls) nib_cli_json_write(&st->out, json_incref(calls));
 }
 
+/* A terminal would obey what the model writes: the view shows it instead. */
+static nib_status answer_to_person(chat_state *st, nib_error *err) {
+    nib_cli_view view;
+    nib_cli_view_begin(&view, st->chat.s.term, &st->chat.opt, &st->chat.n_reasoning);
+    nib_status status = nib_cli_chat_answer(&st->chat, nib_cli_view_event, &view, err);
+    nib_cli_view_end(&view);
+    return status;
+}
+
 static nib_status answer_once(chat_state *st, const nib_cli_options *opt, nib_error *err) {
     bool asks;
     NIB_TRY(read_question(st, opt, &asks, err));
     if (!asks) return NIB_OK;
     if (opt->messages_file) NIB_TRY(check_question(&st->chat, err));
-    st->ends_line = true;
+    if (st->chat.s.term->out_is_terminal && !opt->json) return answer_to_person(st, err);
     nib_status status = nib_cli_chat_answer(&st->chat, on_event, st, err);
     if (status == NIB_OK && opt->json) write_json(st);
     if (!opt->json) write_calls(st);
@@ -108,15 +120,17 @@ static nib_status answer_once(chat_state *st, const nib_cli_options *opt, nib_er
 /* ---- the command */
 
 static nib_status chat(chat_state *st, const nib_cli_options *opt, const nib_cli_term *term, nib_error *err) {
+    bool is_given = opt->prompt || opt->file || opt->operands.n || opt->messages_file || opt->json;
+    bool is_talk = !is_given && isatty(STDIN_FILENO) && term->out_is_terminal;
     NIB_TRY(nib_cli_chat_open(&st->chat, opt, term, err));
-    nib_status status = answer_once(st, opt, err);
+    nib_status status = is_talk ? nib_cli_chat_tui(&st->chat, err) : answer_once(st, opt, err);
     if (!opt->session_file || !st->chat.s.ctx) return status;
     nib_status saved = nib_cli_chat_session_save(&st->chat, opt->session_file, status == NIB_OK ? err : NULL);
     return status == NIB_OK ? saved : status;
 }
 
 int nib_cli_cmd_chat(const nib_cli_options *opt, const nib_cli_term *term) {
-    chat_state st = {0};
+    chat_state st = {.ends_line = true};
     nib_error err;
     nib_cli_out_open(&st.out);
     nib_status code = chat(&st, opt, term, &err);

@@ -1,8 +1,8 @@
 /* cli/view.c - events of an answer in -> text, thoughts and calls on the terminal out. Called by chat_tui.c. */
 #include "view.h"
 
+#include "chat.h"
 #include "glyph.h"
-#include "list.h"
 
 #include <string.h>
 #include <sys/ioctl.h>
@@ -10,15 +10,15 @@
 
 enum { REDRAW_MS = 100 };
 
-int nib_cli_view_columns(void) {
+static int columns(void) {
     struct winsize size = {0};
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
 
-void nib_cli_view_begin(nib_cli_view *view, const nib_cli_term *term, bool plain, bool shows_thoughts,
-                        const size_t *n_thoughts) {
-    *view = (nib_cli_view){.term = term, .shows_thoughts = shows_thoughts, .n_thoughts = n_thoughts};
-    view->mode = plain ? NIB_CLI_MARKDOWN_RAW : term->out_color ? NIB_CLI_MARKDOWN_FULL : NIB_CLI_MARKDOWN_BLOCKS;
+void nib_cli_view_begin(nib_cli_view *view, const nib_cli_term *term, const nib_cli_options *opt, const size_t *n_thoughts) {
+    *view = (nib_cli_view){.term = term, .n_thoughts = n_thoughts};
+    view->shows_thoughts = opt->reasoning == NIB_CLI_REASONING_SHOW;
+    view->mode = opt->plain ? NIB_CLI_MARKDOWN_RAW : term->out_color ? NIB_CLI_MARKDOWN_FULL : NIB_CLI_MARKDOWN_BLOCKS;
     nib_cli_out_open(&view->out);
 }
 
@@ -73,7 +73,7 @@ static void begin_part(nib_cli_view *view, int part) {
     if ((int)view->part == part) return;
     end_part(view);
     nib_cli_markdown_init(&view->markdown, part == NIB_CLI_VIEW_CONTENT ? view->mode : NIB_CLI_MARKDOWN_RAW,
-                          nib_cli_view_columns());
+                          columns());
     view->part = part;
     view->has_text = false;
     view->n_newlines = 0;

@@ -6,6 +6,7 @@
 #define NIB_CLI_VIEW_H
 
 #include "markdown.h"
+#include "options.h"
 #include "term.h"
 
 /* Initialise with nib_cli_view_begin. */
@@ -22,15 +23,11 @@ typedef struct nib_cli_view {
     double since_ms, drawn_ms; /* when the thoughts began; when the line about them was drawn */
 } nib_cli_view;
 
-/* Begins an answer. n_thoughts is read while it lasts. */
-void nib_cli_view_begin(nib_cli_view *view, const nib_cli_term *term, bool plain, bool shows_thoughts,
-                        const size_t *n_thoughts);
+/* Begins an answer, as --plain and --reasoning say. n_thoughts is read while it lasts. */
+void nib_cli_view_begin(nib_cli_view *view, const nib_cli_term *term, const nib_cli_options *opt, const size_t *n_thoughts);
 /* A nib_chat_event_fn: user is the nib_cli_view. False when the terminal is gone. */
 bool nib_cli_view_event(void *user, const nib_chat_event *event);
 /* Ends it; the cursor is at the beginning of a line. */
 void nib_cli_view_end(nib_cli_view *view);
-
-/* The columns of standard output, 80 when it is no terminal. */
-int nib_cli_view_columns(void);
 
 #endif
