@@ -138,7 +138,7 @@ static void talk(nib_cli_tui *t) {
             take_line(t, &line);
         } else if (result == NIB_CLI_EDIT_CLEARED) {
             t->replaces = false;
-            nib_cli_tui_note(t, "Ctrl-D or /exit leaves");
+            if (!line.len) nib_cli_tui_note(t, "Ctrl-D or /exit leaves");
         } else {
             t->leaves = true;
         }

@@ -28,7 +28,7 @@ typedef struct nib_cli_edit_config {
 
 typedef enum nib_cli_edit_result {
     NIB_CLI_EDIT_TEXT,
-    NIB_CLI_EDIT_CLEARED, /* Ctrl-C at an empty line */
+    NIB_CLI_EDIT_CLEARED, /* Ctrl-C: the text is what stood there */
     NIB_CLI_EDIT_END,     /* Ctrl-D at an empty line, or the terminal is gone */
     NIB_CLI_EDIT_SIGNAL,  /* nib_cli_interrupted() says which */
 } nib_cli_edit_result;

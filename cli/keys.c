@@ -179,7 +179,7 @@ static unsigned char on_interrupt(EditLine *el, int key) {
     (void)key;
     k->result = NIB_CLI_EDIT_CLEARED;
     k->text->len = 0;
-    narrow(line->buffer, line->lastchar, k->text); /* nib_cli_keys_read asks whether there was any */
+    narrow(line->buffer, line->lastchar, k->text);
     leave_text(k);
     return CC_NEWLINE;
 }
@@ -357,7 +357,10 @@ static void list_words(nib_cli_keys *k, const nib_cli_words *words) {
     size_t i = 0;
     for (const char *w = words->text.ptr; w < words->text.ptr + words->text.len; w += strlen(w) + 1)
         if (i++ < MOST) {
-            nib_cli_glyph_show(&out.buf, (nib_str){w, strlen(w)});
+            const char *name = w; /* of a path the last part */
+            for (const char *p = w; words->start && p[0] && p[1]; p++)
+                if (*p == '/') name = p + 1;
+            nib_cli_glyph_show(&out.buf, (nib_str){name, strlen(name)});
             nib_cli_out_puts(&out, "  ");
         }
     if (i > MOST) nib_cli_out_printf(&out, "… %zu more", i - MOST);
@@ -487,30 +490,22 @@ void nib_cli_keys_free(nib_cli_keys *k) {
 
 /* ---- a message */
 
-static nib_cli_edit_result read_once(nib_cli_keys *k) {
-    int n;
-    nib_cli_screen_forget(&k->screen);
-    k->result = NIB_CLI_EDIT_END;
-    k->back = 0;
-    el_wpush(k->el, L"\034i");
-    el_wgets(k->el, &n);
-    return k->result == NIB_CLI_EDIT_END && nib_cli_interrupted() ? NIB_CLI_EDIT_SIGNAL : k->result;
-}
-
 nib_cli_edit_result nib_cli_keys_read(nib_cli_keys *k, const char *initial, nib_buf *text) {
     locale_t old = k->utf8 ? uselocale(k->utf8) : (locale_t)0;
-    nib_cli_edit_result result;
+    int n;
+    text->len = 0;
     k->text = text;
     k->initial = initial ? wide((nib_str){initial, strlen(initial)}) : NULL;
+    k->result = NIB_CLI_EDIT_END;
+    k->back = 0;
+    nib_cli_screen_forget(&k->screen);
     enter_terminal(k);
-    do {
-        text->len = 0;
-        result = read_once(k);
-        nib_free(k->initial);
-        k->initial = NULL;
-    } while (result == NIB_CLI_EDIT_CLEARED && text->len);
+    el_wpush(k->el, L"\034i");
+    el_wgets(k->el, &n);
     leave_terminal(k);
     hide_typing(k);
+    nib_free(k->initial);
+    k->initial = NULL;
     if (old) uselocale(old);
-    return result;
+    return k->result == NIB_CLI_EDIT_END && nib_cli_interrupted() ? NIB_CLI_EDIT_SIGNAL : k->result;
 }
