@@ -136,6 +136,33 @@ class Render(Case):
             self.assertIn("a", self.nib("render", "--chat-template", name, stdin=data).out)
         r = self.nib("render", "--template", self.template("a\n{{ x"), stdin=b"{}", code=1)
         self.assertIn(":2:1: ", r.err)
+        self.usage("render", "--template", path, "--ids", stdin=b"{}", says="-m MODEL")
+
+    def test_model(self):
+        template = "{% for m in messages %}{{ m.role }}: {{ m.content }}{{ eos_token }}\n{% endfor %}{{ raise_exception('no') if x }}"
+        model = tiny("render", weights=False, keys={"tokenizer.chat_template": (tiny_gguf.STRING, template)})
+        data = b'{"messages": [{"role": "user", "content": "a</s>"}], "tools": [{"type": "function", "function": {"name": "f"}}]}'
+        r = self.nib("render", "-m", model, stdin=data)
+        self.assertEqual(r.out, "user: a</s></s>\n")
+        self.assertIn("does not show tools", r.err)
+        ids = [self.nib("render", "-m", model, "--ids", *more, stdin=data).json for more in ([], ["--permissive"])]
+        self.assertEqual([i.count(tiny_gguf.EOS) for i in ids], [1, 2])
+        self.assertEqual(ids[0][0], tiny_gguf.BOS)
+        r = self.nib("render", "-m", model, "--spans", "--permissive", stdin=data)
+        self.assertEqual(r.out, 'trusted   "user: a</s></s>\\n"\n')
+        bad = [{"messages": [{"role": "user", "content": 5}]},
+               {"messages": [{"role": "user", "content": "a"}], "chat_template_kwargs": {"x": 1}}]
+        r = self.nib("render", "-m", model, "--jsonl", stdin="\n".join(map(json.dumps, bad)).encode(), code=1)
+        self.assertEqual([(e["error"]["line"], e["error"]["column"]) for e in r.lines], [(None, None), (2, 31)])
+        self.assertTrue(r.lines[0]["error"]["message"].startswith("messages[0].content: is a number"))
+        r = self.nib("render", "-m", model, "--chat-template", "gemma", "--jsonl", "--ids", stdin=data)
+        self.assertEqual(r.lines[0]["text"], "<start_of_turn>user\na</s><end_of_turn>\n<start_of_turn>model\n")
+        self.assertEqual(r.lines[0]["notes"], ["the template does not show tools to the model"])
+        self.assertNotIn(tiny_gguf.EOS, r.lines[0]["ids"])
+        path = self.template("{{ messages[0].content }}")
+        self.assertEqual(self.nib("render", "-m", model, "--template", path, stdin=data).out, "a</s>")
+        none = tiny("vocabulary", weights=False)
+        self.assertIn("has no chat template", self.nib("render", "-m", none, stdin=data, code=2).err)
 
 
 class Score(Case):
