@@ -44,8 +44,9 @@ static nib_status record_batch(trace_state *t, size_t from, nib_error *err) {
     NIB_TRY(nib_cli_session_decode(&t->s, token->ids, n, 1, err));
     token->batch_ms = nib_cli_now_ms() - start;
     for (size_t i = 0; i < nib_model_n_steps(t->s.model); i++) {
-        double ms = nib_context_step_ms(t->s.ctx, i);
-        if (!nib_cli_list_append(&token->step_ms, &ms, 1, sizeof ms))
+        double ms = nib_context_step_ms(t->s.ctx, i), wait = nib_context_wait_ms(t->s.ctx, i);
+        if (!nib_cli_list_append(&token->step_ms, &ms, 1, sizeof ms) ||
+            !nib_cli_list_append(&token->wait_ms, &wait, 1, sizeof wait))
             return nib_fail_nomem(err, sizeof ms, "the trace");
     }
     token->logits_hash = nib_logits_hash(t->s.ctx, 0);
@@ -57,7 +58,14 @@ static nib_status record_choice(trace_state *t, nib_error *err) {
     const float *logits = nib_logits(t->s.ctx, 0);
     uint32_t n_vocab = nib_model_n_vocab(t->s.model);
     nib_str piece;
-    NIB_TRY(nib_sampler_sample(t->sampler, logits, NULL, nib_seq_length(t->s.ctx, 0), &token->id, err));
+    size_t pos = nib_seq_length(t->s.ctx, 0);
+    /* Once for the time it takes, and again, with the same outcome, to look at what every sampler does. */
+    double start = nib_cli_now_ms();
+    nib_sampler_trace(t->sampler, NULL, NULL);
+    NIB_TRY(nib_sampler_sample(t->sampler, logits, NULL, pos, &token->id, err));
+    token->sample_ms = nib_cli_now_ms() - start;
+    nib_sampler_trace(t->sampler, on_sampler, t);
+    NIB_TRY(nib_sampler_sample(t->sampler, logits, NULL, pos, &token->id, err));
     NIB_TRY(nib_sampler_accept(t->sampler, token->id, err));
     NIB_TRY(nib_logprobs(logits, n_vocab, token->id, &token->logprob, token->top, token->n_top, err));
     NIB_TRY(nib_detok_push(t->detok, token->id, &piece, err));
@@ -68,7 +76,7 @@ static nib_status record_choice(trace_state *t, nib_error *err) {
 
 /* One token from the ids that are not yet in the cache. */
 static nib_status follow(trace_state *t, json_t *tokens, nib_error *err) {
-    t->token.step_ms.n = t->token.samplers.n = 0;
+    t->token.step_ms.n = t->token.wait_ms.n = t->token.samplers.n = 0;
     t->token.text.len = 0;
     NIB_TRY(record_batch(t, nib_seq_length(t->s.ctx, 0), err));
     NIB_TRY(record_choice(t, err));
@@ -88,7 +96,6 @@ static nib_status prepare(trace_state *t, const nib_cli_options *opt, const nib_
     NIB_TRY(nib_cli_session_model(&t->s, err));
     NIB_TRY(nib_cli_sampler_new(&t->sampler, &t->s, err));
     NIB_TRY(nib_detok_new(&t->detok, t->s.tok, NIB_UNPARSE_SPECIAL, true, err));
-    nib_sampler_trace(t->sampler, on_sampler, t);
     nib_context_config config = nib_cli_context_config(opt);
     if (config.n_batch < t->ids.n) config.n_batch = (uint32_t)t->ids.n; /* the prompt is one batch */
     config.profile = true;
@@ -139,6 +146,7 @@ int nib_cli_cmd_trace(const nib_cli_options *opt, const nib_cli_term *term) {
     nib_cli_limits_free(&t.limits);
     nib_free(t.token.top);
     nib_cli_list_free(&t.token.step_ms);
+    nib_cli_list_free(&t.token.wait_ms);
     nib_cli_list_free(&t.token.samplers);
     nib_buf_free(&t.token.text);
     nib_detok_free(t.detok);

@@ -61,6 +61,22 @@ static void print_speed(nib_cli_out *out, const speed *v, double ms) {
     if (v->bound_ms > 0 && ms > 0) nib_cli_out_printf(out, " %5.1f%%", 100 * v->bound_ms / ms);
 }
 
+/* What a token costs besides computing: threads that wait at barriers, choosing the id, and what is neither. */
+typedef struct outside {
+    double barrier_ms, rest_ms, share;
+} outside;
+
+static outside outside_of(const nib_cli_trace_token *t) {
+    const double *ms = t->step_ms.items, *wait = t->wait_ms.items;
+    outside o = {.rest_ms = t->batch_ms};
+    for (size_t i = 0; i < t->step_ms.n; i++) {
+        o.barrier_ms += wait[i];
+        o.rest_ms -= ms[i];
+    }
+    o.share = (o.barrier_ms + t->sample_ms + o.rest_ms) / (t->batch_ms + t->sample_ms);
+    return o;
+}
+
 static void print_steps(nib_cli_out *out, const nib_cli_session *s, const nib_cli_trace_token *t) {
     const double *ms = t->step_ms.items;
     double total = 0;
@@ -91,7 +107,9 @@ static void print_steps(nib_cli_out *out, const nib_cli_session *s, const nib_cl
     if (v.bound_ms > 0)
         nib_cli_out_printf(out, "; the limit of %s allows %.3f ms, %.1f %%", v.is_read ? "reading" : "arithmetic", v.bound_ms,
                            100 * v.bound_ms / t->batch_ms);
-    nib_cli_out_puts(out, "\n");
+    outside o = outside_of(t);
+    nib_cli_out_printf(out, "\n  besides: threads waited %.3f ms at barriers, ", o.barrier_ms);
+    nib_cli_out_printf(out, "sampling took %.3f ms, the rest %.3f ms: %.1f %% of the token\n", t->sample_ms, o.rest_ms, 100 * o.share);
 }
 
 static void print_samplers(nib_cli_out *out, const nib_cli_session *s, const nib_cli_trace_token *t) {
@@ -137,7 +155,7 @@ void nib_cli_trace_print(nib_cli_out *out, const nib_cli_session *s, const nib_c
 /* ---- JSON */
 
 static json_t *steps_json(const nib_cli_session *s, const nib_cli_trace_token *t) {
-    const double *ms = t->step_ms.items;
+    const double *ms = t->step_ms.items, *wait = t->wait_ms.items;
     double total = 0;
     for (size_t i = 0; i < t->step_ms.n; i++) total += ms[i];
     nib_cli_limit limit = nib_cli_limit_of_set(t->limit, nib_cli_plan_work(s->model, t->shape, t->kv_bytes).bytes);
@@ -157,6 +175,7 @@ static json_t *steps_json(const nib_cli_session *s, const nib_cli_trace_token *t
         nib_cli_json_set_int(o, "bytes", (int64_t)v.work.bytes);
         nib_cli_json_set_int(o, "macs", nib_cli_step_macs(&step, t->shape));
         nib_cli_json_set_real(o, "ms", ms[i]);
+        nib_cli_json_set_real(o, "wait_ms", wait[i]);
         nib_cli_json_set_real(o, "gb_s", v.gb_s);
         nib_cli_json_set_real(o, "gmac_s", v.gmac_s);
         if (v.bound_ms > 0 && ms[i] > 0) {
@@ -188,6 +207,11 @@ json_t *nib_cli_trace_json(const nib_cli_session *s, const nib_cli_trace_token *
     json_object_set_new(o, "batch", nib_cli_json_ids(t->ids, (size_t)t->shape.n_tok));
     nib_cli_json_set_int(o, "position", t->shape.past);
     nib_cli_json_set_real(o, "ms", t->batch_ms);
+    outside out = outside_of(t);
+    nib_cli_json_set_real(o, "barrier_ms", out.barrier_ms);
+    nib_cli_json_set_real(o, "sample_ms", t->sample_ms);
+    nib_cli_json_set_real(o, "rest_ms", out.rest_ms);
+    nib_cli_json_set_real(o, "share_outside", out.share);
     json_object_set_new(o, "steps", steps_json(s, t));
     json_object_set_new(o, "logits_hash", nib_cli_json_hash(t->logits_hash));
     json_object_set_new(o, "top", nib_cli_json_logprobs(t->top, t->n_top));

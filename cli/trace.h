@@ -18,8 +18,8 @@ typedef struct nib_cli_trace_sampler {
 typedef struct nib_cli_trace_token {
     const nib_token *ids; /* the batch */
     nib_cli_batch_shape shape;
-    double batch_ms;
-    nib_cli_list step_ms; /* double, one per step of the plan */
+    double batch_ms, sample_ms;
+    nib_cli_list step_ms, wait_ms; /* double, one per step of the plan; waiting at barriers is part of a step */
     uint64_t logits_hash; /* of the one row */
     nib_logprob *top;
     uint32_t n_top;

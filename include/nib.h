@@ -601,6 +601,8 @@ NIB_API void nib_context_limit_threads(nib_context *ctx, int n_threads);
 
 /* With config.profile: milliseconds that step i took in the last nib_decode, summed over its parts; else 0. */
 NIB_API double nib_context_step_ms(const nib_context *ctx, size_t i);
+/* What its threads, on the average, spent of that at the barrier after it. */
+NIB_API double nib_context_wait_ms(const nib_context *ctx, size_t i);
 
 /* ------------------------------------------------------------------------------------------------ measuring */
 

@@ -44,8 +44,11 @@ void nib_cpu_copy_page(nib_cpu *cpu, uint32_t from, uint32_t to);
 /* The bytes of a page, keys and values of all layers, the same on every level; and the names of their types. */
 void *nib_cpu_page(const nib_cpu *cpu, uint32_t page, size_t *n_bytes);
 void nib_cpu_kv_types(const nib_cpu *cpu, const char **k_type, const char **v_type);
-/* Milliseconds of each step since the last reset, as thread 0 saw them; NULL without config.profile. */
-double *nib_cpu_step_ms(const nib_cpu *cpu);
+/* With config.profile: milliseconds of step i since the last reset, as thread 0 saw them, and the threads' average of what
+ * they waited at the barrier after it. Else 0. */
+double nib_cpu_step_ms(const nib_cpu *cpu, size_t i);
+double nib_cpu_wait_ms(const nib_cpu *cpu, size_t i);
+void nib_cpu_reset_times(nib_cpu *cpu);
 uint64_t nib_cpu_kv_total_bytes(const nib_cpu *cpu);
 uint64_t nib_cpu_buffer_bytes(const nib_cpu *cpu);
 

@@ -58,7 +58,8 @@ struct nib_cpu {
     float *partials;          /* of split attention; touched only as far as contexts reach */
     size_t partial_bytes;
     atomic_uint *finished;    /* by pair of split attention: segments done */
-    double *step_ms;
+    double *step_ms;          /* by step; NULL: not wanted */
+    double *wait_ms;          /* by thread and step: at the barrier after it */
 
     /* The current run. */
     const nib_plan_batch *batch;

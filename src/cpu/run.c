@@ -112,9 +112,12 @@ static nib_status allocate(nib_cpu *cpu, nib_error *err) {
     cpu->claimed = nib_calloc(plan->n_steps, sizeof *cpu->claimed);
     cpu->blocks = nib_calloc(cpu->config.n_tok, sizeof *cpu->blocks);
     cpu->finished = nib_calloc((size_t)cpu->config.n_threads * NIB_SPLIT_PAIRS, sizeof *cpu->finished);
-    cpu->step_ms = cpu->config.profile ? nib_calloc(plan->n_steps, sizeof *cpu->step_ms) : NULL;
+    if (cpu->config.profile) {
+        cpu->step_ms = nib_calloc(plan->n_steps, sizeof *cpu->step_ms);
+        cpu->wait_ms = nib_calloc((size_t)cpu->config.n_threads * plan->n_steps, sizeof *cpu->wait_ms);
+    }
     if (!cpu->buffers || !cpu->act_memory || !cpu->act_forms || !cpu->act_places || !cpu->shares || !cpu->gates ||
-        !cpu->act_rows || !cpu->claimed || !cpu->blocks || !cpu->finished || (cpu->config.profile && !cpu->step_ms))
+        !cpu->act_rows || !cpu->claimed || !cpu->blocks || !cpu->finished || (cpu->config.profile && (!cpu->step_ms || !cpu->wait_ms)))
         return nib_fail_nomem(err, 0, "the tables of a context");
     for (size_t i = 0; i < plan->n_steps; i++) {
         const nib_plan_step *s = &plan->steps[i];
@@ -180,6 +183,7 @@ void nib_cpu_free(nib_cpu *cpu) {
     nib_free(cpu->finished);
     nib_pages_free(cpu->partials, cpu->partial_bytes);
     nib_free(cpu->step_ms);
+    nib_free(cpu->wait_ms);
     nib_free(cpu);
 }
 
@@ -190,12 +194,31 @@ void nib_cpu_stop(nib_cpu *cpu, const nib_plan_step *s, const nib_error *error) 
     cpu->status = error->code;
 }
 
+/* Adds the time since `then` to a sum; returns now. */
+static double add_time(double *ms, double then) {
+    double now = nib_sys_now();
+    *ms += (now - then) * 1e3;
+    return now;
+}
+
+/* A barrier after step i; the wait belongs to the step. */
+static double wait_after(nib_cpu *cpu, size_t i, int index, double then) {
+    if (!cpu->step_ms) {
+        nib_team_barrier(cpu->team);
+        return 0;
+    }
+    double arrived = nib_sys_now();
+    nib_team_barrier(cpu->team);
+    double now = add_time(&cpu->wait_ms[(size_t)index * cpu->plan->n_steps + i], arrived);
+    if (index == 0) cpu->step_ms[i] += (now - then) * 1e3;
+    return now;
+}
+
 static void run_thread(void *arg, int index, int n_threads) {
     (void)n_threads;
     nib_cpu *cpu = arg;
     const nib_plan *plan = cpu->plan;
-    bool profiles = index == 0 && cpu->step_ms;
-    double then = profiles ? nib_sys_now() : 0;
+    double then = cpu->step_ms ? nib_sys_now() : 0;
     for (size_t i = 0; i < plan->n_steps; i++) {
         const nib_plan_step *s = &plan->steps[i];
         if (nib_cpu_needs_barrier(cpu, i)) {
@@ -204,21 +227,14 @@ static void run_thread(void *arg, int index, int n_threads) {
                 nib_fail(&error, NIB_E_CANCELLED, "stopped by the caller at step %s", s->name);
                 nib_cpu_stop(cpu, s - 1, &error);
             }
-            nib_team_barrier(cpu->team);
+            then = wait_after(cpu, i - 1, index, then);
             if (atomic_load(&cpu->stop_at) <= i) return;
-            if (profiles) { /* the wait at the barrier belongs to the step that was waited for */
-                double now = nib_sys_now();
-                cpu->step_ms[i - 1] += (now - then) * 1e3;
-                then = now;
-            }
         }
         if (nib_cpu_n_rows(cpu, s->rows)) op_table[s->op](cpu, s, index);
-        if (profiles && (i + 1 == plan->n_steps || !nib_cpu_needs_barrier(cpu, i + 1))) {
-            double now = nib_sys_now();
-            cpu->step_ms[i] += (now - then) * 1e3;
-            then = now;
-        }
+        if (index == 0 && cpu->step_ms && i + 1 < plan->n_steps && !nib_cpu_needs_barrier(cpu, i + 1))
+            then = add_time(&cpu->step_ms[i], then);
     }
+    if (cpu->step_ms) wait_after(cpu, plan->n_steps - 1, index, then);
 }
 
 /* Runs of consecutive tokens of one sequence, cut into blocks. */
@@ -269,8 +285,21 @@ void nib_cpu_limit_threads(nib_cpu *cpu, int n_threads) {
     nib_team_limit(cpu->team, n_threads);
 }
 
-double *nib_cpu_step_ms(const nib_cpu *cpu) {
-    return cpu->step_ms;
+double nib_cpu_step_ms(const nib_cpu *cpu, size_t i) {
+    return cpu->step_ms && i < cpu->plan->n_steps ? cpu->step_ms[i] : 0;
+}
+
+double nib_cpu_wait_ms(const nib_cpu *cpu, size_t i) {
+    double sum = 0;
+    if (!cpu->step_ms || i >= cpu->plan->n_steps) return 0;
+    for (int t = 0; t < cpu->config.n_threads; t++) sum += cpu->wait_ms[(size_t)t * cpu->plan->n_steps + i];
+    return sum / (cpu->n_active > 0 ? cpu->n_active : 1);
+}
+
+void nib_cpu_reset_times(nib_cpu *cpu) {
+    if (!cpu->step_ms) return;
+    memset(cpu->step_ms, 0, cpu->plan->n_steps * sizeof *cpu->step_ms);
+    memset(cpu->wait_ms, 0, (size_t)cpu->config.n_threads * cpu->plan->n_steps * sizeof *cpu->wait_ms);
 }
 
 uint64_t nib_cpu_kv_total_bytes(const nib_cpu *cpu) {

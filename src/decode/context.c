@@ -200,8 +200,7 @@ nib_status nib_decode(nib_context *ctx, const nib_batch *batch, nib_error *err) 
         ctx->kept[i] = ctx->tables[i].length;
         if (ctx->added[i]) nib_kv_table_append(&ctx->tables[i], &ctx->pool, ctx->added[i]);
     }
-    double *ms = nib_cpu_step_ms(ctx->cpu);
-    if (ms) memset(ms, 0, ctx->model->plan.n_steps * sizeof *ms);
+    nib_cpu_reset_times(ctx->cpu);
     for (uint32_t first = 0; first < batch->n; first += ctx->config.n_ubatch) {
         uint32_t left = batch->n - first, n = left < ctx->config.n_ubatch ? left : ctx->config.n_ubatch;
         nib_status status = run_part(ctx, batch, first, n, err);
@@ -300,6 +299,9 @@ uint32_t nib_context_pages_used(const nib_context *ctx) {
 }
 
 double nib_context_step_ms(const nib_context *ctx, size_t i) {
-    const double *ms = nib_cpu_step_ms(ctx->cpu);
-    return ms && i < ctx->model->plan.n_steps ? ms[i] : 0;
+    return nib_cpu_step_ms(ctx->cpu, i);
+}
+
+double nib_context_wait_ms(const nib_context *ctx, size_t i) {
+    return nib_cpu_wait_ms(ctx->cpu, i);
 }

@@ -256,9 +256,12 @@ class Trace(Case):
         self.assertEqual((first["batch"], first["position"]), (r["prompt_ids"], 0))
         self.assertEqual((second["batch"], second["position"]), ([first["id"]], len(r["prompt_ids"])))
         self.assertEqual(len(first["top"]), 4)
-        self.assertEqual({"op", "name", "type", "layer", "rows", "n_in", "n_out", "bytes", "macs", "ms", "share", "gb_s", "gmac_s"},
+        self.assertEqual({"op", "name", "type", "layer", "rows", "n_in", "n_out", "bytes", "macs", "ms", "wait_ms", "share", "gb_s", "gmac_s"},
                          set(first["steps"][0]) - {"share_of_limit", "bound"})  # these where the machine was measured
         self.assertAlmostEqual(sum(s["share"] for s in first["steps"]), 1, places=3)
+        self.assertAlmostEqual(sum(s["ms"] for s in second["steps"]) + second["rest_ms"], second["ms"], places=6)
+        self.assertAlmostEqual(sum(s["wait_ms"] for s in second["steps"]), second["barrier_ms"], places=6)
+        self.assertTrue(0 <= second["share_outside"] < 1 and second["sample_ms"] > 0)
         self.assertIn("top_k", [s["name"] for s in first["samplers"]])
 
 
