@@ -203,7 +203,8 @@ static void check_pattern(const char *name, const char *pattern) {
 
 static bool can_meet(unsigned a, unsigned b) {
     const unsigned fresh = NIB_CHAT_AT_START | NIB_CHAT_AT_FRESH | NIB_CHAT_IN_TEXT;
-    return (a & fresh && b & fresh) || (a & NIB_CHAT_IN_THINKING && b & NIB_CHAT_IN_THINKING);
+    const unsigned thinking = NIB_CHAT_AT_FRESH_THINKING | NIB_CHAT_IN_THINKING;
+    return (a & fresh && b & fresh) || (a & thinking && b & thinking);
 }
 
 static void test_table(void **state) {

@@ -45,6 +45,7 @@ enum {
     NIB_CHAT_AT_FRESH = 2, /* where content would begin: no text yet, or none behind the last marker */
     NIB_CHAT_IN_TEXT = 4,  /* anywhere in content, fresh or not */
     NIB_CHAT_IN_THINKING = 8,
+    NIB_CHAT_AT_FRESH_THINKING = 16, /* where reasoning would begin */
 };
 
 typedef struct nib_chat_rule {

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+enum { MAX_CALLS = 4096 };
+
 /* Turning one payload into calls; the first failure stays. */
 typedef struct builder {
     nib_chat_calls *calls;
@@ -28,6 +30,7 @@ static bool fail_memory(builder *b) {
 static bool push(builder *b, nib_str name, nib_str id, nib_str arguments) {
     nib_chat_calls *calls = b->calls;
     if (!name.len) return refuse(b, "a call without a name");
+    if (calls->n == MAX_CALLS) return refuse(b, "too many calls in a list");
     if (!nib_grow(&calls->list, &calls->capacity, calls->n + 1, sizeof *calls->list)) return fail_memory(b);
     calls->list[calls->n++] = (nib_chat_call){name, id, arguments};
     return true;

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { MAX_NAME = 256, MAX_KEY = 1024, MAX_SKIP = 256, MAX_DEPTH = 64 };
+enum { MAX_NAME = 256, MAX_KEY = 1024, MAX_PARAMS = 4096, MAX_SKIP = 256, MAX_DEPTH = 64 };
 
 typedef enum outcome { MORE, DONE, FAIL, NOMEM } outcome;
 
@@ -161,6 +161,7 @@ static bool push_param(nib_chat_match *m, nib_chat_range key) {
 static outcome read_key(const reader *r) {
     nib_chat_range key;
     outcome result = read_run(r, is_key_char, MAX_KEY, &key);
+    if (result == DONE && r->m->got.n_params == MAX_PARAMS) return FAIL;
     if (result == DONE && !push_param(r->m, key)) return NOMEM;
     r->m->kind = 0;
     return result;
@@ -294,10 +295,8 @@ static outcome read_python(const reader *r) {
     for (; m->pos < r->to; m->pos++) {
         char c = at(r, m->pos);
         if (m->quote) {
-            bool is_escaped = m->quote & 0x80;
-            if (is_escaped) m->quote &= 0x7F;
-            else if (c == '\\') m->quote |= (char)0x80;
-            else if (c == m->quote) m->quote = 0;
+            if (c == m->quote && !m->is_escaped) m->quote = 0;
+            m->is_escaped = c == '\\' && !m->is_escaped;
             continue;
         }
         if (m->kind != PY_BODY) {
@@ -414,6 +413,7 @@ static void begin_element(nib_chat_match *m) {
     m->is_inside = false;
     m->depth = 0;
     m->quote = 0;
+    m->is_escaped = false;
 }
 
 nib_chat_match_result nib_chat_match_run(nib_chat_match *m, const nib_chat_window *w, bool is_end) {

@@ -61,7 +61,8 @@ typedef struct nib_chat_match {
     size_t scan;        /* no end of the value before this */
     nib_chat_json json;
     uint32_t depth; /* of brackets; the place in GEMMA and PYTHON */
-    char quote;
+    char quote;           /* of the string that the text is in; 0: none */
+    bool is_escaped;      /* a backslash stood before */
     bool is_inside; /* of the element */
     uint8_t kind;   /* of the next parameter */
     uint8_t effect; /* NIB_CHAT_THINK, NIB_CHAT_TEXT; 0: none */

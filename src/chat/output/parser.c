@@ -18,7 +18,7 @@
 enum { MAX_BLANKS = 256 };
 
 /* Where the search stands; a set of rules for each. */
-typedef enum place { FRESH, CONTENT, THINKING, N_PLACES } place;
+typedef enum place { FRESH, CONTENT, FRESH_THINKING, THINKING, N_PLACES } place;
 
 struct nib_chat_parser {
     nib_chat_event_fn event;
@@ -66,10 +66,14 @@ static bool has(const char *pattern, char element) {
     return strchr(pattern, element) != NULL;
 }
 
-static bool applies(unsigned where, place p) {
-    static const unsigned masks[N_PLACES] = {NIB_CHAT_AT_START | NIB_CHAT_AT_FRESH | NIB_CHAT_IN_TEXT, NIB_CHAT_IN_TEXT,
-                                             NIB_CHAT_IN_THINKING};
-    return where & masks[p];
+static bool applies(unsigned where, place p, bool at_start) {
+    static const unsigned masks[N_PLACES] = {
+        [FRESH] = NIB_CHAT_AT_FRESH | NIB_CHAT_IN_TEXT,
+        [CONTENT] = NIB_CHAT_IN_TEXT,
+        [FRESH_THINKING] = NIB_CHAT_AT_FRESH_THINKING | NIB_CHAT_IN_THINKING,
+        [THINKING] = NIB_CHAT_IN_THINKING,
+    };
+    return where & masks[p] || (p == FRESH && at_start && where & NIB_CHAT_AT_START);
 }
 
 static void add_rule(nib_chat_parser *parser, size_t i, const nib_chat_rule *rule) {
@@ -82,7 +86,7 @@ static void add_rule(nib_chat_parser *parser, size_t i, const nib_chat_rule *rul
     parser->where[i] = rule->where;
     if (!parser->opening_len[i]) parser->without_opening |= bit;
     for (place p = 0; p < N_PLACES; p++) {
-        if (!applies(rule->where, p)) continue;
+        if (!applies(rule->where, p, true)) continue;
         parser->any[p] |= bit;
         if (parser->opening_len[i]) parser->first[p][(unsigned char)*pattern] |= bit;
     }
@@ -92,6 +96,14 @@ static void add_rule(nib_chat_parser *parser, size_t i, const nib_chat_rule *rul
 
 static char byte_at(const nib_chat_parser *p, size_t at) {
     return p->w.ptr[at - p->w.from];
+}
+
+static bool is_fresh(const nib_chat_parser *p) {
+    return p->place == FRESH || p->place == FRESH_THINKING;
+}
+
+static bool is_thinking(const nib_chat_parser *p) {
+    return p->place == FRESH_THINKING || p->place == THINKING;
 }
 
 static nib_status emit(nib_chat_parser *p, const nib_chat_event *event) {
@@ -128,7 +140,7 @@ static nib_status put_text(nib_chat_parser *p, size_t to, bool all) {
     p->blank_to = to;
     if (!text.len) return NIB_OK;
     p->behind_marker = p->at_start = false;
-    nib_chat_event event = {.kind = p->place == THINKING && p->parse_reasoning ? NIB_CHAT_REASONING : NIB_CHAT_CONTENT,
+    nib_chat_event event = {.kind = is_thinking(p) && p->parse_reasoning ? NIB_CHAT_REASONING : NIB_CHAT_CONTENT,
                             .text = text};
     return emit(p, &event);
 }
@@ -159,7 +171,7 @@ static nib_status put_call(nib_chat_parser *p, const nib_chat_call *call) {
 /* Text or a call has come: other rules apply now. */
 static void leave_fresh(nib_chat_parser *p) {
     p->at_start = false;
-    if (p->place == FRESH) p->place = CONTENT;
+    if (is_fresh(p)) p->place = is_thinking(p) ? THINKING : CONTENT;
 }
 
 static void go_on(nib_chat_parser *p, size_t at) {
@@ -177,14 +189,13 @@ static nib_status keep_as_text(nib_chat_parser *p, size_t to) {
 
 static nib_status end_match(nib_chat_parser *p) {
     const nib_chat_match *m = &p->match;
-    bool has_called = m->accepted > m->start, is_mark = m->effect == NIB_CHAT_THINK || p->place == THINKING;
+    bool has_called = m->accepted > m->start, is_mark = m->effect == NIB_CHAT_THINK || is_thinking(p);
     if (!has_called && !m->effect && has(p->patterns[p->rule], NIB_CHAT_CALL)) return keep_as_text(p, m->pos);
     if (!has_called && is_mark && !p->parse_reasoning) NIB_TRY(put_text(p, m->pos, true));
     drop(p, m->pos);
     p->behind_marker = has_called || !is_mark || p->parse_reasoning;
     p->at_start = false;
-    if (has_called || m->effect == NIB_CHAT_TEXT || p->place != THINKING) p->place = FRESH;
-    if (m->effect == NIB_CHAT_THINK) p->place = THINKING;
+    p->place = m->effect == NIB_CHAT_THINK ? FRESH_THINKING : FRESH;
     go_on(p, m->pos);
     return NIB_OK;
 }
@@ -264,7 +275,7 @@ static void begin_match(nib_chat_parser *p, int rule, size_t at) {
 static int find_opening(const nib_chat_parser *p, unsigned set, size_t at, bool is_end) {
     size_t n = p->w.to - at;
     for (int i = 0; set; i++, set >>= 1) {
-        if (!(set & 1) || (p->where[i] == NIB_CHAT_AT_START && !p->at_start)) continue;
+        if (!(set & 1) || !applies(p->where[i], p->place, p->at_start)) continue;
         size_t len = p->opening_len[i];
         if (memcmp(p->w.ptr + (at - p->w.from), p->patterns[i], len < n ? len : n) != 0) continue;
         if (len <= n) return i;
@@ -273,13 +284,13 @@ static int find_opening(const nib_chat_parser *p, unsigned set, size_t at, bool 
     return -1;
 }
 
-/* Where content would begin: a marker, or the first text. */
+/* Where content or reasoning would begin: a marker, or the first text. */
 static nib_status search_fresh(nib_chat_parser *p, bool is_end, bool *waits) {
     while (p->at < p->w.to && nib_chat_is_blank(byte_at(p, p->at))) p->at++;
     *waits = p->at == p->w.to;
     if (*waits) return put_text(p, p->w.to, is_end);
-    int rule = find_opening(p, p->first[FRESH][(unsigned char)byte_at(p, p->at)], p->at, is_end);
-    if (rule == -1) rule = find_opening(p, p->without_opening & p->any[FRESH], p->at, is_end);
+    int rule = find_opening(p, p->first[p->place][(unsigned char)byte_at(p, p->at)], p->at, is_end);
+    if (rule == -1) rule = find_opening(p, p->without_opening & p->any[p->place], p->at, is_end);
     *waits = rule == -2;
     if (rule >= 0) begin_match(p, rule, p->at);
     else if (rule == -1) leave_fresh(p);
@@ -310,7 +321,7 @@ static nib_status run(nib_chat_parser *p, bool is_end) {
     bool waits = false;
     while (!waits) {
         if (p->is_matching) NIB_TRY(run_match(p, is_end, &waits));
-        else if (p->place == FRESH) NIB_TRY(search_fresh(p, is_end, &waits));
+        else if (is_fresh(p)) NIB_TRY(search_fresh(p, is_end, &waits));
         else NIB_TRY(search(p, is_end, &waits));
     }
     return NIB_OK;
@@ -375,7 +386,7 @@ static nib_status init(nib_chat_parser *p, const nib_chat_parser_config *config,
     p->calls.tools = &p->tools;
     p->match.limit = config->max_call_bytes;
     for (size_t i = 0; i < NIB_CHAT_MAX_RULES && format->rules[i].pattern; i++) add_rule(p, i, &format->rules[i]);
-    p->place = config->starts_thinking ? THINKING : FRESH;
+    p->place = config->starts_thinking ? FRESH_THINKING : FRESH;
     p->behind_marker = config->starts_thinking;
     p->at_start = true;
     return NIB_OK;
