@@ -21,7 +21,7 @@ enum { MAX_SHOWN = 3, NOW = 1721997296, MAX_TOKENS = 800 };
 #define CLOSE "7ZQ"
 
 typedef struct tally {
-    unsigned n_rows, n_equal, n_adapted, n_refused, n_better, n_injected, n_bad;
+    unsigned n_rows, n_equal, n_adapted, n_refused, n_better, n_injected, n_open, n_bad;
 } tally;
 
 static tally g_all;
@@ -331,6 +331,40 @@ static bool is_explained(const nib_template *tmpl, json_t *context, const nib_re
     return ok;
 }
 
+/* ---- messages that are left open */
+
+/* Where the text of the last message ends, as Hugging Face finds it: at the last place of its stripped text, and with its blanks
+ * if they are there. 0: nowhere. */
+static size_t end_of_last(const nib_rendered *r, const char *content) {
+    const char *start = content + strspn(content, " \t\r\n"), *found = NULL;
+    size_t len = strlen(start), kept = len;
+    while (len && strchr(" \t\r\n", start[len - 1])) len--;
+    for (size_t i = 0; i + len <= r->len; i++)
+        if (memcmp(r->text + i, start, len) == 0) found = r->text + i;
+    if (!found || !len) return 0;
+    bool is_whole = (size_t)(r->text + r->len - found) >= kept && memcmp(found, start, kept) == 0;
+    return (size_t)(found - r->text) + (is_whole ? kept : len);
+}
+
+/* Rows that end with an answer: left open, the prompt is what the template writes up to the end of that text. */
+static const char *check_open(const nib_chat *chat, json_t *request, tally *t) {
+    json_t *messages = json_object_get(request, "messages"), *last = json_array_get(messages, json_array_size(messages) - 1);
+    const char *role = json_string_value(json_object_get(last, "role")), *content = json_string_value(json_object_get(last, "content"));
+    nib_chat_prompt closed, open;
+    if (!role || strcmp(role, "assistant") != 0 || !content || json_object_get(last, "tool_calls")) return NULL;
+    json_object_set_new(request, "add_generation_prompt", json_false());
+    nib_status status = render(chat, request, false, &closed, NULL);
+    json_object_set_new(request, "continue_final_message", json_true());
+    nib_status open_status = render(chat, request, false, &open, NULL);
+    size_t end = status == NIB_OK ? end_of_last(&closed.rendered, content) : 0;
+    bool ok = end ? open_status == NIB_OK && open.rendered.len == end && memcmp(open.rendered.text, closed.rendered.text, end) == 0
+                  : open_status != NIB_OK;
+    t->n_open += open_status == NIB_OK;
+    nib_chat_prompt_free(&closed);
+    nib_chat_prompt_free(&open);
+    return ok ? NULL : "left open, it is another text";
+}
+
 static const char *check_row(const nib_chat *chat, const nib_tokenizer *tok, json_t *row, nib_chat_prompt *found, nib_error *err,
                              tally *t) {
     json_t *expected = json_object_get(row, "expected"), *request = request_of(json_object_get(row, "context"));
@@ -346,6 +380,7 @@ static const char *check_row(const nib_chat *chat, const nib_tokenizer *tok, jso
     else if (found->notes[0] || is_explained(g_template, json_object_get(row, "context"), &found->rendered)) t->n_adapted++;
     else fault = "another text";
     if (!fault && status == NIB_OK) fault = check_injection(chat, tok, request, t);
+    if (!fault && status == NIB_OK) fault = check_open(chat, request, t);
     json_decref(request);
     return fault;
 }
@@ -376,8 +411,8 @@ static void run_cases(const char *name, const nib_chat *chat, const nib_tokenize
         else if (strncmp(name_of_row, "bos_eos", 7) != 0) run_row(chat, tok, row, &t); /* they are the vocabulary's here */
         json_decref(row);
     }
-    printf("%-52s %2u rows: %2u equal, %u adapted, %u no request, %u better; %u injected; %u bad\n", name, t.n_rows, t.n_equal,
-           t.n_adapted, t.n_refused, t.n_better, t.n_injected, t.n_bad);
+    printf("%-52s %2u rows: %2u equal, %u adapted, %u no request, %u better; %u injected, %u open; %u bad\n", name, t.n_rows,
+           t.n_equal, t.n_adapted, t.n_refused, t.n_better, t.n_injected, t.n_open, t.n_bad);
     g_all.n_rows += t.n_rows;
     g_all.n_injected += t.n_injected;
     g_all.n_bad += t.n_bad + (t.n_injected == 0);

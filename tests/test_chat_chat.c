@@ -124,7 +124,7 @@ static void test_ends(void **state) {
     ends_are(TURNS("U: {{ m.content }}\n", "A: {{ m.content }}{{ eos_token }}\n"), false, NULL);
     ends_are(TURNS("<|im_start|>{{ m.content }}", "{{ m.content }}"), true, NULL);       /* the next turn's token */
     ends_are(TURNS("{{ m.content }}", "{{ m.content }}<|im_start|>\n"), true, NULL);     /* no EOG token */
-    ends_are(TURNS("{{ m.content }}", "{{ m.content }}<|eot|> <x>\n"), false, "<|eot|>"); /* no token at all */
+    ends_are(TURNS("{{ m.content }}", "{{ m.content }}\n<|eot|> <x>\n"), false, "<|eot|>"); /* no token at all */
     ends_are(TURNS("\n\n### Question:\n{{ m.content }}", "\n\n### Answer:\n{{ m.content }}"), false, "\n### Question:");
     ends_are(TURNS("USER: {{ m.content }} ", "ASSISTANT: {{ m.content }} "), false, "USER:");
     ends_are(TURNS("{{ m.content }}", "{{ m.content }}"), false, NULL);

@@ -111,8 +111,15 @@ static void test_notes(void **state) {
     chat_fixture f;
     chat_must(&f, chat_simple);
     notes_are(f.chat, WITH("\"n\":1"), NOTES(NULL));
-    notes_are(f.chat, WITH(TOOLS ",\"enable_thinking\":false"), NOTES("does not show tools", "cannot turn thinking off"));
+    notes_are(f.chat, WITH(TOOLS ",\"enable_thinking\":false"), NOTES("does not show tools")); /* it does not think */
     notes_are(f.chat, WITH(TOOLS ",\"tool_choice\":\"none\",\"enable_thinking\":true"), NOTES(NULL));
+    chat_close(&f);
+    chat_must(&f, "{% for m in messages %}{{ m.content }}{{ m.reasoning_content }}{% endfor %}");
+    notes_are(f.chat, WITH("\"enable_thinking\":false"), NOTES("cannot turn thinking off"));
+    chat_close(&f);
+    chat_must(&f, "{% for m in messages %}{{ m.content }}{% endfor %}<tool_call><think>\n");
+    notes_are(f.chat, WITH("\"enable_thinking\":false"), NOTES("cannot turn thinking off"));
+    notes_are(f.chat, WITH("\"enable_thinking\":true"), NOTES(NULL));
     chat_close(&f);
     chat_must(&f, "{% for m in messages %}{% if m.role == 'developer' or m.role == 'system' %}"
               "<{{ m.content }}>{% endif %}{% endfor %}");

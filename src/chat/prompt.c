@@ -128,6 +128,7 @@ static nib_status render(const nib_chat *chat, nib_chat_reader *r, nib_str json,
     NIB_TRY(nib_chat_template_run(chat, t, r, &vars, config, &out->rendered));
     if (request.continue_final_message) NIB_TRY(open_message(r, &request, out, chat));
     else if (request.add_generation_prompt) out->starts_thinking = starts_thinking(chat, &out->rendered);
+    if (out->starts_thinking && request.thinks.type == JINJA_BOOL && !request.thinks.as.b) notes |= 1u << NIB_CHAT_NOTE_THINKING;
     if (config->trust_all) trust_all(&out->rendered);
     for (unsigned i = 0; i < NIB_CHAT_N_NOTES; i++)
         if (notes >> i & 1) out->notes[n++] = g_notes[i];

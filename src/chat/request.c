@@ -282,7 +282,7 @@ nib_status nib_chat_request_write(nib_chat_reader *r, const nib_chat_request *q,
     if (tools.type == JINJA_NONE && caps->needs_tools && !nib_chat_list(r->arena, 0, &tools)) return nib_chat_field_nomem(r);
     NIB_TRY(write_messages(r, q, caps, notes, &messages));
     if (q->tools.type != JINJA_NONE && !caps->shows_tools) *notes |= 1u << NIB_CHAT_NOTE_TOOLS;
-    if (q->thinks.type == JINJA_BOOL && !q->thinks.as.b && !caps->toggle) *notes |= 1u << NIB_CHAT_NOTE_THINKING;
+    if (q->thinks.type == JINJA_BOOL && !q->thinks.as.b && !caps->toggle && caps->reasoning) *notes |= 1u << NIB_CHAT_NOTE_THINKING;
     bool ok = nib_chat_dict(r->arena, out) && nib_chat_set(r->arena, out, "messages", &messages) &&
               nib_chat_set(r->arena, out, "tools", &tools) && nib_chat_set(r->arena, out, "documents", &q->documents) &&
               nib_chat_set(r->arena, out, "add_generation_prompt", &prompt) && write_options(r->arena, q, caps, out);

@@ -36,9 +36,9 @@ static bool end_by_text(nib_chat *chat, nib_str tail) {
     for (to = from; to < tail.len && tail.ptr[to] != '\n';) to++;
     while (to > from && nib_chat_is_blank(tail.ptr[to - 1])) to--;
     const char *close = to > from && tail.ptr[from] == '<' ? memchr(tail.ptr + from, '>', to - from) : NULL;
-    if (close) to = (size_t)(close + 1 - tail.ptr);
     if (to - from < 2) return false;
-    if (from > 0 && tail.ptr[from - 1] == '\n') from--;
+    if (close) to = (size_t)(close + 1 - tail.ptr);
+    else if (from > 0 && tail.ptr[from - 1] == '\n') from--;
     if (to - from >= sizeof chat->stop) to = from + sizeof chat->stop - 1;
     memcpy(chat->stop, tail.ptr + from, to - from);
     chat->stop[to - from] = 0;
