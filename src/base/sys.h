@@ -6,6 +6,8 @@
 
 #include "nib.h"
 
+/* A small file of the kernel as a NUL-terminated string, cut to fit; false when it is not there or empty. */
+bool nib_sys_read_file(const char *path, char *buf, size_t size);
 /* Bytes that can be had without swapping: the smallest of what the machine has free, what the cgroup leaves and what the
  * limit of the address space (ulimit -v) leaves. Caches of files count as free. */
 uint64_t nib_sys_free_memory(void);

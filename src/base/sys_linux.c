@@ -3,6 +3,7 @@
  * Threads beyond what the quota or the cores give make every barrier wait for the scheduler: 8 threads on a quota of 4
  * ran at 1/40 of the speed in a user's report. So the count is the smallest of the three. */
 #define _GNU_SOURCE /* sched_getaffinity, syscall */
+#include "base/cores.h"
 #include "base/sys.h"
 
 #include <fcntl.h>
@@ -15,8 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A small file of the kernel as a NUL-terminated string; false when it is not there. */
-static bool read_file(const char *path, char *buf, size_t size) {
+bool nib_sys_read_file(const char *path, char *buf, size_t size) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return false;
     size_t len = 0;
@@ -44,7 +44,7 @@ double nib_sys_now(void) {
 /* Nanoseconds on a CPU, waiting for one, and the number of turns. */
 double nib_sys_cpu_waited(void) {
     char text[128], *end;
-    if (!read_file("/proc/thread-self/schedstat", text, sizeof text)) return 0;
+    if (!nib_sys_read_file("/proc/thread-self/schedstat", text, sizeof text)) return 0;
     strtoull(text, &end, 10);
     return (double)strtoull(end, NULL, 10) * 1e-9;
 }
@@ -108,7 +108,7 @@ uint64_t nib_sys_parse_field(const char *text, const char *key) {
 /* The rest of a line "key\t: words" of a file of the kernel. */
 static bool read_words(const char *path, const char *key, char *out, size_t size) {
     char text[8192];
-    if (!read_file(path, text, sizeof text)) return false;
+    if (!nib_sys_read_file(path, text, sizeof text)) return false;
     size_t len = strlen(key);
     for (const char *line = text; line; line = strchr(line, '\n')) {
         line += *line == '\n';
@@ -136,7 +136,7 @@ typedef bool (*cgroup_file_fn)(const char *dir, uint64_t *value);
 /* The smallest value over the folder and all its parents: every level may set a limit. 0: none does. */
 static uint64_t cgroup_min(const char *root, const char *controller, cgroup_file_fn get) {
     char text[8192], path[2048], dir[2300];
-    if (!read_file("/proc/self/cgroup", text, sizeof text)) return 0;
+    if (!nib_sys_read_file("/proc/self/cgroup", text, sizeof text)) return 0;
     if (!nib_sys_parse_cgroup(text, controller, path, sizeof path)) return 0;
     uint64_t best = 0;
     for (;;) {
@@ -153,7 +153,7 @@ static uint64_t cgroup_min(const char *root, const char *controller, cgroup_file
 static bool get_cpu_v2(const char *dir, uint64_t *value) {
     char path[2400], text[128];
     snprintf(path, sizeof path, "%s/cpu.max", dir);
-    if (!read_file(path, text, sizeof text)) return false;
+    if (!nib_sys_read_file(path, text, sizeof text)) return false;
     int n = nib_sys_parse_cpu_max(text);
     *value = (uint64_t)n;
     return n > 0;
@@ -162,9 +162,9 @@ static bool get_cpu_v2(const char *dir, uint64_t *value) {
 static bool get_cpu_v1(const char *dir, uint64_t *value) {
     char path[2400], quota[64], both[140], period[64];
     snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", dir);
-    if (!read_file(path, quota, sizeof quota)) return false;
+    if (!nib_sys_read_file(path, quota, sizeof quota)) return false;
     snprintf(path, sizeof path, "%s/cpu.cfs_period_us", dir);
-    if (!read_file(path, period, sizeof period)) return false;
+    if (!nib_sys_read_file(path, period, sizeof period)) return false;
     snprintf(both, sizeof both, "%s %s", quota, period);
     int n = nib_sys_parse_cpu_max(both);
     *value = (uint64_t)n;
@@ -177,36 +177,19 @@ static int quota_count(void) {
     return (int)n; /* nib_sys_parse_cpu_max keeps it small */
 }
 
-/* Allowed CPUs that are the first of their core: hyperthreads share the units that the kernels fill. */
-static int core_count(void) {
+static int core_count(int *n_slow) {
+    bool allowed[NIB_CORES_MAX_CPUS];
     cpu_set_t set;
     CPU_ZERO(&set);
     if (sched_getaffinity(0, sizeof set, &set) != 0) return 0;
-    int n = 0;
-    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-        if (!CPU_ISSET(cpu, &set)) continue;
-        char path[128], text[256];
-        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
-        if (!read_file(path, text, sizeof text)) return 0;
-        bool is_first = true; /* of its allowed siblings */
-        for (char *p = text; *p && is_first;) {
-            char *end;
-            long a = strtol(p, &end, 10), b = a;
-            if (end == p) break;
-            if (*end == '-') b = strtol(end + 1, &end, 10);
-            for (long c = a; c <= b && c < cpu; c++)
-                if (c >= 0 && CPU_ISSET((int)c, &set)) is_first = false;
-            p = *end == ',' ? end + 1 : end + strlen(end);
-        }
-        n += is_first;
-    }
-    return n;
+    for (int cpu = 0; cpu < NIB_CORES_MAX_CPUS; cpu++) allowed[cpu] = CPU_ISSET(cpu, &set);
+    return nib_cores_count("/sys/devices", allowed, n_slow);
 }
 
 int nib_cpu_count(const char **reason) {
-    int n = nib_sys_affinity_count(), cores = core_count(), quota = quota_count();
+    int n_slow = 0, n = nib_sys_affinity_count(), cores = core_count(&n_slow), quota = quota_count();
     const char *why = "allowed CPUs";
-    if (cores > 0 && cores < n) n = cores, why = "physical cores";
+    if (cores > 0 && cores < n) n = cores, why = n_slow ? "fast cores" : "physical cores";
     if (quota > 0 && quota < n) n = quota, why = "cgroup quota";
     if (reason) *reason = why;
     return n;
@@ -216,7 +199,7 @@ int nib_cpu_count(const char **reason) {
 static bool read_number(const char *dir, const char *name, uint64_t *value) {
     char path[2400], text[64];
     snprintf(path, sizeof path, "%s/%s", dir, name);
-    if (!read_file(path, text, sizeof text) || text[0] < '0' || text[0] > '9') return false;
+    if (!nib_sys_read_file(path, text, sizeof text) || text[0] < '0' || text[0] > '9') return false;
     *value = strtoull(text, NULL, 10);
     return true;
 }
@@ -234,7 +217,7 @@ static uint64_t memory_left(const char *dir, uint64_t limit, uint64_t used, cons
     char path[2400], text[8192];
     uint64_t cached = 0;
     snprintf(path, sizeof path, "%s/memory.stat", dir);
-    if (read_file(path, text, sizeof text))
+    if (nib_sys_read_file(path, text, sizeof text))
         cached = nib_sys_parse_field(text, inactive) + nib_sys_parse_field(text, active);
     used = used > cached ? used - cached : 0;
     return limit > used ? limit - used : 1;
@@ -257,7 +240,7 @@ static bool memory_left_v1(const char *dir, uint64_t *value) {
 /* What a line of /proc/meminfo says in bytes, or less when the cgroup has less; 1 GiB when nobody says anything. */
 static uint64_t memory_min(const char *key, cgroup_file_fn v2, cgroup_file_fn v1) {
     char text[8192];
-    uint64_t n = read_file("/proc/meminfo", text, sizeof text) ? nib_sys_parse_field(text, key) * 1024 : 0;
+    uint64_t n = nib_sys_read_file("/proc/meminfo", text, sizeof text) ? nib_sys_parse_field(text, key) * 1024 : 0;
     uint64_t group = cgroup_min("/sys/fs/cgroup", "", v2);
     if (!group) group = cgroup_min("/sys/fs/cgroup/memory", "memory", v1);
     if (group && (n == 0 || group < n)) n = group;
@@ -274,7 +257,7 @@ static uint64_t address_space_left(void) {
     char text[256];
     uint64_t limit = address_space(), used = 0;
     if (limit == UINT64_MAX) return limit;
-    if (read_file("/proc/self/statm", text, sizeof text)) used = strtoull(text, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
+    if (nib_sys_read_file("/proc/self/statm", text, sizeof text)) used = strtoull(text, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
     return limit > used ? limit - used : 1;
 }
 
