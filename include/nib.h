@@ -504,7 +504,8 @@ NIB_API size_t nib_model_n_steps(const nib_model *model);
 NIB_API nib_status nib_model_step(const nib_model *model, size_t i, nib_step_info *out);
 
 /* CPUs this process may use: the smallest of affinity mask, cgroup quota (rounded down, at least 1) and physical cores,
- * of which only the fast ones count where there are several kinds. `reason` (may be NULL) gets a constant text that says which of them decided. */
+ * of which only the fast ones count where there are several kinds. `reason` (may be NULL) gets a constant text that says
+ * which of them decided. */
 NIB_API int nib_cpu_count(const char **reason);
 /* The levels this build has, best first, NULL-terminated; nib_isa_usable says whether this machine can run one. For "amx"
  * it runs a test product, since flags of the processor have lied; if that faults, the process gets SIGILL or SIGSEGV. */
