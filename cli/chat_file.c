@@ -41,17 +41,11 @@ static nib_status take_messages(nib_cli_chat *c, json_t *value, nib_error *err) 
 }
 
 nib_status nib_cli_chat_save(const nib_cli_chat *c, const char *path, nib_error *err) {
-    nib_cli_replace file;
     nib_buf text = {0};
     json_t *object = json_object();
     json_object_set(object, "messages", c->messages);
     nib_status status = to_json(object, JSON_INDENT(2), &text, err);
-    if (status == NIB_OK) status = nib_cli_replace_open(&file, path, err);
-    if (status == NIB_OK) {
-        status = nib_cli_replace_write(&file, text.ptr, text.len, err);
-        if (status == NIB_OK) status = nib_cli_replace_finish(&file, err);
-        else nib_cli_replace_abandon(&file);
-    }
+    if (status == NIB_OK) status = nib_cli_replace_text(path, nib_cli_bytes(&text), err);
     nib_buf_free(&text);
     return status;
 }

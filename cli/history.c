@@ -2,12 +2,12 @@
 #include "history.h"
 
 #include "base/status.h"
+#include "replace.h"
 #include "xdg.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -73,15 +73,10 @@ static nib_status write_all(int fd, const char *path, const nib_buf *text, nib_e
 
 /* Puts the newest entries in the place of the whole file. */
 static nib_status cut_file(const nib_cli_history *h, nib_error *err) {
-    char fresh[sizeof h->path + 8];
     nib_buf text = {0};
-    snprintf(fresh, sizeof fresh, "%s.XXXXXX", h->path);
     for (size_t i = 0; i < h->entries.n; i++) escape(&text, nib_cli_history_at(h, i));
-    int fd = mkstemp(fresh); /* mode 0600 */
-    nib_status status = fd < 0 ? nib_fail_errno(err, errno, "cannot make %s", fresh) : write_all(fd, fresh, &text, err);
-    if (fd >= 0 && close(fd) != 0 && status == NIB_OK) status = nib_fail_errno(err, errno, "cannot write %s", fresh);
-    if (status == NIB_OK && rename(fresh, h->path) != 0) status = nib_fail_errno(err, errno, "cannot replace %s", h->path);
-    if (status != NIB_OK && fd >= 0) unlink(fresh);
+    nib_status status = text.failed ? nib_fail_nomem(err, text.len, "the history")
+                                    : nib_cli_replace_text(h->path, nib_cli_bytes(&text), err);
     nib_buf_free(&text);
     return status;
 }

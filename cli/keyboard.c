@@ -35,7 +35,7 @@ static int read_byte(nib_cli_keyboard *k, int ms) {
     return (unsigned char)k->bytes[k->at++];
 }
 
-/* What terminals send after an escape, and the letter of the key. */
+/* What terminals send after an escape, and the letter of the key. The last ones are Alt and Enter. */
 static const struct {
     const char *sequence;
     char letter;
@@ -43,7 +43,7 @@ static const struct {
     {"[A", 'u'},    {"OA", 'u'},    {"[B", 'd'},    {"OB", 'd'},     {"[C", 'r'},    {"OC", 'r'},    {"[D", 'l'},
     {"OD", 'l'},    {"[H", 'h'},    {"OH", 'h'},    {"[1~", 'h'},    {"[7~", 'h'},   {"[F", 'e'},    {"OF", 'e'},
     {"[4~", 'e'},   {"[8~", 'e'},   {"[3~", 'x'},   {"[1;5C", 'w'},  {"[1;3C", 'w'}, {"[1;5D", 'b'}, {"[1;3D", 'b'},
-    {"[13;2u", 'n'}, {"[200~", 'p'},
+    {"[200~", 'p'}, {"[13;2u", 'n'}, {"\r", 'n'},    {"\n", 'n'},
 };
 
 /* After an escape: a key of the table, or the escape itself. NONE: a sequence that is not there. */
@@ -52,17 +52,17 @@ static int read_sequence(nib_cli_keyboard *k, uint32_t *key) {
     size_t n = 0;
     int byte = read_byte(k, SEQUENCE_MS);
     if (byte == GONE) return GONE;
-    if (byte != '[' && byte != 'O') {
+    bool is_long = byte == '[' || byte == 'O';
+    if (!is_long && byte != '\r' && byte != '\n') {
         if (byte != NONE) k->at--;
         *key = NIB_CLI_KEY_ESCAPE;
         return 1;
     }
-    do {
-        if (n < sizeof sequence - 1) sequence[n++] = (char)byte;
-        byte = read_byte(k, SEQUENCE_MS);
-        if (byte < 0) return byte;
-    } while (byte < '@' || byte > '~');
     sequence[n++] = (char)byte;
+    for (byte = 0; is_long && (byte < '@' || byte > '~');) {
+        if ((byte = read_byte(k, SEQUENCE_MS)) < 0) return byte;
+        if (n < sizeof sequence) sequence[n++] = (char)byte;
+    }
     for (size_t i = 0; i < sizeof sequences / sizeof sequences[0]; i++)
         if (strlen(sequences[i].sequence) == n && !memcmp(sequences[i].sequence, sequence, n)) {
             *key = NIB_CLI_KEY_LEAD;

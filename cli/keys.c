@@ -402,7 +402,7 @@ static const struct {
     const wchar_t *keys[5];
 } bindings[] = {
     {L"nib-enter", on_enter, {L"\r", L"\n"}},
-    {L"nib-newline", on_newline, {L"\033\r", L"\033\n", L"\034n"}},
+    {L"nib-newline", on_newline, {L"\034n"}},
     {L"nib-interrupt", on_interrupt, {L"\003"}},
     {L"nib-eof", on_eof, {L"\004"}},
     {L"nib-suspend", on_suspend, {L"\032"}},
@@ -434,6 +434,14 @@ static void bind_keys(EditLine *el) {
     }
 }
 
+/* The user's keys. libedit looks for the file itself only where there is issetugid(). */
+static void read_editrc(EditLine *el) {
+    const char *given = getenv("EDITRC"), *home = getenv("HOME");
+    char path[1024];
+    int n = home ? snprintf(path, sizeof path, "%s/.editrc", home) : -1;
+    if (given || (n > 0 && (size_t)n < sizeof path)) el_source(el, given ? given : path);
+}
+
 nib_cli_keys *nib_cli_keys_new(const nib_cli_edit_config *config, const nib_cli_history *history) {
     const char *kind = getenv("TERM");
     nib_cli_keys *k = NULL;
@@ -451,7 +459,7 @@ nib_cli_keys *nib_cli_keys_new(const nib_cli_edit_config *config, const nib_cli_
     if (k->el) {
         el_wset(k->el, EL_CLIENTDATA, k);
         el_wset(k->el, EL_EDITOR, L"emacs");
-        el_source(k->el, NULL); /* the user's .editrc; what it says about our keys comes before ours */
+        read_editrc(k->el); /* before ours, which hold in any case */
         el_wset(k->el, EL_EDITMODE, 1);
         el_wset(k->el, EL_SIGNAL, 0);
         el_wset(k->el, EL_SETTY, L"-d", L"-isig", L"-ixon", NULL); /* Ctrl-C, Ctrl-Z, Ctrl-S are keys */

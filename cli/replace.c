@@ -1,4 +1,5 @@
-/* cli/replace.c - a file that is written beside its place and moved there when it is whole. Called by cache and chat. */
+/* cli/replace.c - a file that is written beside its place and moved there when it is whole. Called by cache, chat and
+ * history. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "replace.h"
 
@@ -66,5 +67,14 @@ nib_status nib_cli_replace_finish(nib_cli_replace *file, nib_error *err) {
         file->fd = -1;
     }
     nib_cli_replace_abandon(file);
+    return status;
+}
+
+nib_status nib_cli_replace_text(const char *path, nib_str text, nib_error *err) {
+    nib_cli_replace file;
+    NIB_TRY(nib_cli_replace_open(&file, path, err));
+    nib_status status = nib_cli_replace_write(&file, text.ptr, text.len, err);
+    if (status == NIB_OK) return nib_cli_replace_finish(&file, err);
+    nib_cli_replace_abandon(&file);
     return status;
 }

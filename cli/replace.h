@@ -17,5 +17,7 @@ nib_status nib_cli_replace_write(void *file, const void *data, size_t n, nib_err
 /* Moves the file into its place; when that fails it is removed. */
 nib_status nib_cli_replace_finish(nib_cli_replace *file, nib_error *err);
 void nib_cli_replace_abandon(nib_cli_replace *file);
+/* All of it at once. */
+nib_status nib_cli_replace_text(const char *path, nib_str text, nib_error *err);
 
 #endif

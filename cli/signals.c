@@ -1,17 +1,19 @@
 /* cli/signals.c - the one place with mutable globals: a signal handler has no argument to hang state off. */
 #include "signals.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
-#include <sys/select.h>
 #include <termios.h>
-#include <time.h>
 #include <unistd.h>
 
 static volatile sig_atomic_t interrupted, window_changed, continued;
 static volatile sig_atomic_t terminal = -1; /* descriptor */
+static int wake[2] = {-1, -1};              /* a pipe that ends nib_cli_signals_wait, whichever thread gets the signal */
 static struct termios terminal_modes;
 static sigjmp_buf after_fault;
 
@@ -23,6 +25,13 @@ void nib_cli_signals_restore(void) {
     tcsetattr(terminal, TCSANOW, &terminal_modes);
 }
 
+static void wake_up(void) {
+    int old = errno;
+    ssize_t ignored = write(wake[1], "", 1);
+    (void)ignored;
+    errno = old;
+}
+
 static void on_interrupt(int signal_number) {
     if (interrupted) { /* this one acts as usual, when the handler returns */
         nib_cli_signals_restore();
@@ -30,6 +39,7 @@ static void on_interrupt(int signal_number) {
         raise(signal_number);
     }
     interrupted = signal_number;
+    wake_up();
 }
 
 /* Ctrl-Z: what the shell finds is the terminal as it was. */
@@ -49,6 +59,7 @@ static void on_change(int signal_number) {
         continued = 1;
     else
         window_changed = 1;
+    wake_up();
 }
 
 static void on_bus(int signal_number) {
@@ -81,8 +92,13 @@ void nib_cli_signals_catch(void) {
 }
 
 void nib_cli_signals_terminal(int fd) {
+    if (wake[0] < 0 && pipe(wake) == 0)
+        for (int i = 0; i < 2; i++) {
+            fcntl(wake[i], F_SETFD, FD_CLOEXEC);
+            fcntl(wake[i], F_SETFL, O_NONBLOCK);
+        }
     if (terminal < 0 && tcgetattr(fd, &terminal_modes) == 0) terminal = fd;
-    catch_signals((const int[]){SIGINT, SIGTERM, SIGHUP}, 3, on_interrupt);
+    catch_signals((const int[]){SIGINT, SIGTERM, SIGHUP, SIGQUIT}, 4, on_interrupt);
     catch_signals((const int[]){SIGWINCH, SIGCONT}, 2, on_change);
     catch_signals((const int[]){SIGTSTP}, 1, on_stop);
     atexit(nib_cli_signals_restore);
@@ -93,29 +109,19 @@ void nib_cli_signals_forget(void) {
 }
 
 nib_cli_wait nib_cli_signals_wait(int fd, int ms) {
-    struct timespec time = {ms / 1000, ms % 1000 * 1000000L};
-    sigset_t ours, others;
-    int n = 1;
-    fd_set set;
-    FD_ZERO(&set);
-    FD_SET(fd, &set);
-    sigemptyset(&ours);
-    sigaddset(&ours, SIGINT);
-    sigaddset(&ours, SIGTERM);
-    sigaddset(&ours, SIGHUP);
-    sigaddset(&ours, SIGWINCH);
-    sigaddset(&ours, SIGCONT);
-    sigprocmask(SIG_BLOCK, &ours, &others); /* so that none comes between the look at the flags and the wait */
-    if (!interrupted && !window_changed && !continued)
-        n = pselect(fd + 1, &set, NULL, NULL, ms < 0 ? NULL : &time, &others);
-    nib_cli_wait what = interrupted      ? NIB_CLI_WAIT_SIGNAL
-                        : continued      ? NIB_CLI_WAIT_CONTINUED
-                        : window_changed ? NIB_CLI_WAIT_WINDOW
-                        : n == 0         ? NIB_CLI_WAIT_TIMEOUT
-                                         : NIB_CLI_WAIT_INPUT;
-    if (!interrupted) continued = window_changed = 0;
-    sigprocmask(SIG_SETMASK, &others, NULL);
-    return what;
+    struct pollfd ends[] = {{fd, POLLIN, 0}, {wake[0], POLLIN, 0}};
+    char bytes[64];
+    bool is_waiting = !interrupted && !window_changed && !continued;
+    int n = poll(ends, 2, is_waiting ? ms : 0);
+    while (ends[1].revents && read(wake[0], bytes, sizeof bytes) == sizeof bytes) {
+    }
+    if (interrupted) return NIB_CLI_WAIT_SIGNAL;
+    nib_cli_wait what = continued ? NIB_CLI_WAIT_CONTINUED : NIB_CLI_WAIT_WINDOW;
+    if (continued || window_changed) {
+        continued = window_changed = 0;
+        return what;
+    }
+    return n > 0 && ends[0].revents ? NIB_CLI_WAIT_INPUT : NIB_CLI_WAIT_TIMEOUT;
 }
 
 int nib_cli_interrupted(void) {

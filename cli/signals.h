@@ -9,7 +9,7 @@
 void nib_cli_signals_init(void);
 /* From now on SIGINT and SIGTERM only raise a flag that long work must look at; the second one acts as usual. */
 void nib_cli_signals_catch(void);
-/* For a conversation on a terminal: the same for SIGHUP, and a signal that kills or stops the program puts the terminal
+/* For a conversation on a terminal: the same for SIGHUP and SIGQUIT, and a signal that kills or stops the program puts the terminal
  * back into the modes that it has now, as the end of the program does. */
 void nib_cli_signals_terminal(int fd);
 /* Puts the terminal back into these modes. */

@@ -28,7 +28,7 @@ static void dim(nib_cli_view *view, bool on) {
 
 /* ---- parts */
 
-static void put(nib_cli_view *view, nib_str text) {
+static void put_markdown(nib_cli_view *view, nib_str text) {
     nib_cli_markdown_push(&view->markdown, text, &view->out.buf);
 }
 
@@ -37,8 +37,8 @@ static void put_text(nib_cli_view *view, nib_str text) {
     while (text.len) {
         const char *newline = memchr(text.ptr, '\n', text.len);
         size_t n = newline ? (size_t)(newline - text.ptr) : text.len;
-        for (; n && view->n_newlines; view->n_newlines--) put(view, (nib_str){"\n", 1});
-        if (n) put(view, (nib_str){text.ptr, n});
+        for (; n && view->n_newlines; view->n_newlines--) put_markdown(view, (nib_str){"\n", 1});
+        if (n) put_markdown(view, (nib_str){text.ptr, n});
         view->has_text |= n > 0;
         view->n_newlines += newline && view->has_text;
         text.ptr += n + (newline != NULL);
@@ -50,7 +50,8 @@ static void draw_thinking(nib_cli_view *view, const char *what) {
     double now = nib_cli_now_ms();
     nib_cli_out_puts(&view->out, "\r\033[K");
     dim(view, true);
-    nib_cli_out_printf(&view->out, "%s %.1f s, %zu tokens", what, (now - view->since_ms) / 1e3, *view->n_thoughts);
+    nib_cli_out_printf(&view->out, "%s %.1f s, %zu token%s", what, (now - view->since_ms) / 1e3, *view->n_thoughts,
+                       *view->n_thoughts == 1 ? "" : "s");
     dim(view, false);
     view->drawn_ms = now;
 }

@@ -244,6 +244,26 @@ class Editing(Case):
     def test_keys_that_nobody_knows(self):
         self.assertEqual(self.typed("a\x1b[15~\x1b[1;9R\x1b[24~b"), "ab")
 
+    def test_keys_of_vi(self):
+        """What the user's .editrc says holds; keys of nib's own work in vi's command mode, too."""
+        home = os.path.join(Config.scratch, "vi")
+        os.makedirs(home, exist_ok=True)
+        with open(os.path.join(home, ".editrc"), "w", encoding="utf-8") as f:
+            f.write("bind -v\n")
+        t = self.start(env={"HOME": home})
+        t.send("one tow")
+        t.wait("one tow")
+        t.send("\x1b")
+        time.sleep(0.1)  # an escape by itself
+        t.send("hxp")
+        t.wait("one two")
+        self.ask(t, "")
+        t.send("x\x1b")
+        time.sleep(0.1)
+        t.send(CTRL_C)
+        t.wait(lambda: t.lines[t.screen.cursor.y] == ">")
+        self.assertEqual(self.users(t), ["one two"])
+
     def test_line_by_line(self):
         """On a terminal that cannot move its cursor."""
         t = Terminal([Config.nib, "chat", "-m", self.model, *map(str, self.options)], env={"TERM": "dumb"})
@@ -320,6 +340,18 @@ class Answers(Case):
         messages = self.saved(t)
         self.assertEqual([m["role"] for m in messages], ["user", "assistant"])
         self.assertTrue(messages[1]["content"])
+
+    def test_what_is_typed_meanwhile(self):
+        """It does not appear in the answer, and is the next message."""
+        t = self.start("--temp", 0, "-n", 400, "-c", 4096, "--ignore-eos")
+        n = len(t.bytes)
+        t.send("first\r")
+        t.wait(lambda: len(t.bytes) > n + 50)
+        t.send("typed ahead\r")
+        t.wait(lambda: t.bytes.count(b" reused") == 2)
+        t.wait(t.at_prompt)
+        self.assertNotIn(b"typed ahead", t.bytes[:t.bytes.index(b" reused")])
+        self.assertEqual(self.users(t), ["first", "typed ahead"])
 
     def test_a_message_without_an_answer_is_taken_back(self):
         t = self.start("--temp", 0, "-n", 8, "-c", 256, "--overflow", "error")
@@ -527,7 +559,7 @@ class Leaving(Case):
             self.left(t, 128 + number)
 
     def test_by_a_signal_during_an_answer(self):
-        for signals, code in (([signal.SIGTERM], 143), ([signal.SIGHUP], 129), ([signal.SIGINT, signal.SIGTERM], 143)):
+        for signals, code in (([signal.SIGTERM], 143), ([signal.SIGHUP], 129), ([signal.SIGQUIT], 131)):
             t, pid = self.session("--temp", 0, "-n", -1, "-c", 200000, "--ignore-eos")
             n = len(t.bytes)
             t.send("go\r")

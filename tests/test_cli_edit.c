@@ -1,7 +1,9 @@
 /* tests/test_cli_edit.c - which texts go on in the next line, and what is taken off them. */
+#define _XOPEN_SOURCE 700 /* replace.c */
 #include "../cli/edit.c" /* the program is no library */
 #include "../cli/history.c"
 #include "../cli/list.c"
+#include "../cli/replace.c"
 #include "../cli/signals.c"
 #include "../cli/xdg.c"
 

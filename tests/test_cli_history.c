@@ -1,7 +1,9 @@
 /* tests/test_cli_history.c - the file of what was typed: there and back, for its user alone, never too long, and what is
  * wrong with it is an error that leaves the program going. */
+#define _XOPEN_SOURCE 700 /* replace.c */
 #include "../cli/history.c" /* the program is no library */
 #include "../cli/list.c"
+#include "../cli/replace.c"
 #include "../cli/xdg.c"
 
 #include <setjmp.h>

@@ -40,6 +40,7 @@ static void test_keys(void **state) {
         {"\033[15~x\033[1;9Ry\033Pz", {'x', 'y', 27, 'P', 'z'}}, /* sequences that nobody knows */
         {"\033bx", {27, 'b', 'x'}},                              /* a key of Emacs */
         {"\033", {27}},
+        {"\033\rx\033\n", {28, 'n', 'x', 28, 'n'}},
         {"\034x", {'x'}}, /* keys of ours cannot be typed */
         {"\033[1111111111111111111111111111111111111111111111~x", {'x'}},
     };
