@@ -259,6 +259,7 @@ class Editing(Case):
         t.wait("one two")
         self.ask(t, "")
         t.send("x\x1b")
+        t.wait(lambda: t.lines[t.screen.cursor.y] == "> x")
         time.sleep(0.1)
         t.send(CTRL_C)
         t.wait(lambda: t.lines[t.screen.cursor.y] == ">")
