@@ -386,7 +386,7 @@ NIB_API const char *const *nib_chat_format_names(void);
  * on how they were cut into pieces, apart from the cuts of the text itself.
  *
  * - Control tokens must come as text (NIB_UNPARSE_SPECIAL) as far as the format has them among its markers. What may still
- *   become a marker is held back, and no more.
+ *   become a marker is held back, with the blanks before it (at most 256), and no more.
  * - A call comes as a whole, as soon as its arguments are complete; a closing marker that is missing is forgiven. Bytes that
  *   begin like a call and are none stay text, and a warning says where. So does a call that the answer ends in.
  * - JSON arguments are the model's own bytes, checked strictly. The parameters of other formats become values of the types
