@@ -17,9 +17,9 @@
  * - _new/_free and _open/_close come in pairs; every _free and _close accepts NULL.
  * - Pointers that a getter returns are borrowed and live as long as the handle, unless its comment says otherwise.
  * - Strings carry their length and may hold any byte. `const char *` parameters named path or name end in NUL.
- * - Handles share no hidden state. nib_gguf, nib_tokenizer, nib_template, nib_chat and nib_model are immutable after
- *   construction and may be used by many threads at once; nib_context, nib_batch, nib_sampler, nib_detok and nib_stop
- *   belong to one thread at a time.
+ * - Handles share no hidden state. nib_gguf, nib_tokenizer, nib_template, nib_chat, nib_model and nib_grammar are immutable
+ *   after construction and may be used by many threads at once; nib_context, nib_batch, nib_sampler, nib_detok, nib_matcher
+ *   and nib_stop belong to one thread at a time.
  * - Config structs start with their size and are initialised by the _INIT macro of the same name; NULL means defaults.
  *
  * Same bits: the logits of a token depend on the model, the tokens before it, the type of the KV cache, and nothing
@@ -730,6 +730,82 @@ NIB_API nib_status nib_logprobs(const float *logits, uint32_t n_vocab, nib_token
  * *ids and *lengths are allocated with malloc and belong to the caller. */
 NIB_API nib_status nib_sampler_breakers(const nib_tokenizer *tok, const char *const *texts, size_t n_texts,
                                         nib_token **ids, uint32_t **lengths, uint32_t *n, nib_error *err);
+
+/* ------------------------------------------------------------------------------------------------ grammar */
+
+/* What the text of a sequence must look like: a grammar is compiled once, a matcher follows one sequence and says which tokens
+ * may come next. Nothing is widened: what is not understood is an error. */
+typedef struct nib_grammar nib_grammar;
+typedef struct nib_matcher nib_matcher;
+
+/* The bytes of all tokens, arranged for masks; made once for a tokenizer, of which it keeps nothing. Immutable. */
+typedef struct nib_grammar_vocab nib_grammar_vocab;
+NIB_API nib_status nib_grammar_vocab_new(nib_grammar_vocab **out, const nib_tokenizer *tok, nib_error *err);
+NIB_API void nib_grammar_vocab_free(nib_grammar_vocab *vocab);
+
+typedef enum nib_syntax { /* of a grammar's text; docs/STRUCTURED.md has the details */
+    NIB_SYNTAX_GBNF = 0,        /* llama.cpp's notation, from the rule root */
+    NIB_SYNTAX_JSON_SCHEMA = 1, /* a schema of 2020-12 or draft-07: JSON texts that are valid by it */
+    NIB_SYNTAX_REGEX = 2,       /* ECMAScript's notation; the whole text must match */
+    NIB_SYNTAX_CHOICES = 3,     /* a JSON array of strings, one of which is the text */
+    NIB_SYNTAX_JSON_OBJECT = 4, /* any JSON object; the grammar's text is not read */
+} nib_syntax;
+
+typedef enum nib_json_space { /* between the parts of JSON texts */
+    NIB_JSON_SPACE_ANY = 0,     /* runs of at most 64 blanks, tabs and newlines, also before and behind the whole */
+    NIB_JSON_SPACE_COMPACT = 1, /* none */
+    NIB_JSON_SPACE_PRETTY = 2,  /* none, one blank, or one newline and at most 32 blanks */
+} nib_json_space;
+
+typedef struct nib_grammar_config {
+    size_t size;
+    nib_syntax syntax;        /* default GBNF */
+    nib_json_space space;     /* default ANY */
+    bool key_order;           /* keys of objects only in the order of the schema, others behind them; default: any order */
+    bool keep_rules;          /* for nib_grammar_rules */
+    uint32_t max_text_bytes;  /* of the grammar; default 1 MiB */
+    uint32_t max_states;      /* default 1 << 18 */
+    uint32_t max_edges;       /* default 1 << 20 */
+    uint32_t max_depth;       /* nesting in the text; default 512 */
+    uint32_t max_ms;          /* time to compile; default 2000 */
+    uint32_t max_items;       /* ways to read a text that are followed at once; default 65536 */
+    size_t max_cache_bytes;   /* states and masks kept while matching; default 64 MiB, shared by all matchers */
+} nib_grammar_config;
+#define NIB_GRAMMAR_CONFIG_INIT                                                                                        \
+    {sizeof(nib_grammar_config), NIB_SYNTAX_GBNF, NIB_JSON_SPACE_ANY, false, false, 1u << 20, 1u << 18, 1u << 20, 512, \
+     2000, 1u << 16, (size_t)64 << 20}
+
+/* Compiles a text and keeps nothing of it. vocab: NULL for matching bytes only; else it must outlive the grammar. Errors:
+ * NIB_E_FORMAT (malformed; offset: the byte), NIB_E_UNSUPPORTED, NIB_E_LIMIT (names the limit). Those of schemas begin with the
+ * JSON pointer of the place, "#/properties/a/not: …". A grammar may be used by many threads at once, each with its matcher. */
+NIB_API nib_status nib_grammar_new(nib_grammar **out, const char *text, size_t len, const nib_grammar_vocab *vocab,
+                                   const nib_grammar_config *config, nib_error *err);
+NIB_API void nib_grammar_free(nib_grammar *grammar); /* after its matchers */
+/* The rules that the text became, for a person to read; empty unless config.keep_rules. */
+NIB_API nib_str nib_grammar_rules(const nib_grammar *grammar);
+NIB_API size_t nib_grammar_n_states(const nib_grammar *grammar);
+
+/* A matcher stands at the beginning of the text. It belongs to one thread at a time. */
+NIB_API nib_status nib_matcher_new(nib_matcher **out, nib_grammar *grammar, nib_error *err);
+NIB_API nib_status nib_matcher_fork(nib_matcher **out, const nib_matcher *matcher, nib_error *err);
+NIB_API void nib_matcher_free(nib_matcher *matcher);
+NIB_API void nib_matcher_reset(nib_matcher *matcher);
+
+/* Sets the bits of the tokens that may come next, n_vocab bits (n_vocab+31)/32 words: for nib_sampler_sample. Tokens that end
+ * a text (EOG) are among them exactly where the grammar may end. Needs a vocabulary. NIB_E_LIMIT: max_items. */
+NIB_API nib_status nib_matcher_mask(nib_matcher *matcher, uint32_t *mask, uint32_t n_vocab, nib_error *err);
+/* Takes a token; NIB_E_ARG when the grammar does not allow it. On error nothing has changed. */
+NIB_API nib_status nib_matcher_accept(nib_matcher *matcher, nib_token id, nib_error *err);
+/* Takes bytes as one step. *n_taken: how many fit; if not all of them do, nothing has changed and the result is NIB_E_ARG. */
+NIB_API nib_status nib_matcher_feed(nib_matcher *matcher, nib_str bytes, size_t *n_taken, nib_error *err);
+/* The bytes that must come next, up to the first choice; empty when there is one now. Valid until the next call. */
+NIB_API nib_str nib_matcher_forced(nib_matcher *matcher);
+/* What may come next, for a person to read: bytes, and "the end". Valid until the next call. */
+NIB_API nib_str nib_matcher_expected(nib_matcher *matcher);
+NIB_API bool nib_matcher_may_end(const nib_matcher *matcher);  /* the text so far is complete */
+NIB_API bool nib_matcher_must_end(const nib_matcher *matcher); /* … and nothing can follow */
+/* Takes back the last n steps; NIB_E_ARG for more than 256 or than there were. */
+NIB_API nib_status nib_matcher_rollback(nib_matcher *matcher, uint32_t n, nib_error *err);
 
 /* ------------------------------------------------------------------------------------------------ stop strings */
 

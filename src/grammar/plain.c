@@ -1,0 +1,66 @@
+/* grammar/plain.c - finds the states that repeat plain characters. */
+#include "grammar/plain.h"
+
+
+/* Whether the only thing to do at `at` is to count and be at state again. */
+static bool counts_back(const nib_grammar *g, uint32_t at, uint32_t state) {
+    const nib_grammar_state *s = &g->states[at];
+    for (uint32_t e = s->edges; e < s->edges + s->n_edges; e++)
+        if (g->edges[e].kind == NIB_GRAMMAR_INC && g->edges[e].to == state) return true;
+    return false;
+}
+
+typedef struct search {
+    const nib_grammar *g;
+    uint32_t state;
+    bool direct, counted; /* all characters so far lead back this way */
+} search;
+
+/* The target of `at` by the byte; NIB_GRAMMAR_NO when there is none. Of several the one that is the state goes first: a token
+ * has to be in the mask for one way only. With counts there must be one way: tokens that are too long for it are out. */
+static uint32_t step(search *f, uint32_t at, uint8_t byte) {
+    const nib_grammar_state *s = &f->g->states[at];
+    uint8_t c = f->g->class_of[byte];
+    uint32_t found = NIB_GRAMMAR_NO;
+    for (uint32_t e = s->edges; e < s->edges + s->n_edges && f->g->edges[e].kind == NIB_GRAMMAR_BYTES; e++) {
+        const nib_grammar_edge *edge = &f->g->edges[e];
+        if (edge->lo > c || c > edge->hi) continue;
+        if (found != NIB_GRAMMAR_NO) f->counted = false;
+        if (found != f->state) found = edge->to;
+    }
+    return found;
+}
+
+/* n continuation bytes, the first from lo to hi, from `at` lead back to the state. */
+static void follow(search *f, uint32_t at, unsigned n, unsigned lo, unsigned hi) {
+    if (at == NIB_GRAMMAR_NO) {
+        f->direct = f->counted = false;
+    } else if (n == 0) {
+        f->direct = f->direct && at == f->state;
+        f->counted = f->counted && counts_back(f->g, at, f->state);
+    } else {
+        for (unsigned c = lo, last = 256; c <= hi && (f->direct || f->counted); c++) {
+            if (f->g->class_of[c] == last) continue; /* bytes of a class lead to the same */
+            last = f->g->class_of[c];
+            follow(f, step(f, at, (uint8_t)c), n - 1, 0x80, 0xBF);
+        }
+    }
+}
+
+void nib_grammar_find_loops(nib_grammar *g, uint32_t state) {
+    nib_grammar_state *s = &g->states[state];
+    search f = {g, state, true, true};
+    if (!(s->flags & NIB_GRAMMAR_HAS_BYTES)) return;
+    for (unsigned c = 0x20; c < 0xF5; c++)
+        if (nib_grammar_is_plain((uint8_t)c) && (c < 0x80 || c >= 0xC2) && step(&f, state, (uint8_t)c) != NIB_GRAMMAR_NO)
+            s->flags |= NIB_GRAMMAR_READS_PLAIN;
+    f = (search){g, state, true, true};
+    for (unsigned c = 0x20; c < 0xF5 && (f.direct || f.counted); c++) {
+        if (!nib_grammar_is_plain((uint8_t)c) || (c >= 0x80 && c < 0xC2)) continue;
+        unsigned n = c < 0x80 ? 0 : c < 0xE0 ? 1 : c < 0xF0 ? 2 : 3;
+        unsigned lo = c == 0xE0 ? 0xA0 : c == 0xF0 ? 0x90 : 0x80, hi = c == 0xED ? 0x9F : c == 0xF4 ? 0x8F : 0xBF;
+        follow(&f, step(&f, state, (uint8_t)c), n, lo, hi);
+    }
+    if (f.direct) s->flags |= NIB_GRAMMAR_LOOPS;
+    else if (f.counted) s->flags |= NIB_GRAMMAR_LOOPS_COUNTED;
+}
