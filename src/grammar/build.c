@@ -72,6 +72,10 @@ void nib_grammar_mark(nib_grammar_build *b, uint32_t from, uint32_t to, uint32_t
     nib_grammar_draw(b, from, (nib_grammar_edge){.to = to, .arg = key, .kind = NIB_GRAMMAR_MARK});
 }
 
+void nib_grammar_check(nib_grammar_build *b, uint32_t from, uint32_t to) {
+    nib_grammar_draw(b, from, (nib_grammar_edge){.to = to, .kind = NIB_GRAMMAR_CHECK});
+}
+
 nib_grammar_piece nib_grammar_nothing(nib_grammar_build *b) {
     nib_grammar_piece piece = {nib_grammar_node(b), nib_grammar_node(b)};
     nib_grammar_empty(b, piece.start, piece.end);

@@ -60,6 +60,7 @@ void nib_grammar_draw(nib_grammar_build *b, uint32_t from, nib_grammar_edge edge
 void nib_grammar_empty(nib_grammar_build *b, uint32_t from, uint32_t to);
 void nib_grammar_bytes(nib_grammar_build *b, uint32_t from, uint32_t to, uint8_t lo, uint8_t hi);
 void nib_grammar_call(nib_grammar_build *b, uint32_t from, uint32_t to, uint32_t rule);
+void nib_grammar_check(nib_grammar_build *b, uint32_t from, uint32_t to);
 void nib_grammar_mark(nib_grammar_build *b, uint32_t from, uint32_t to, uint32_t key);
 
 /* Pieces: each makes fresh nodes. */

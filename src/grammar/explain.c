@@ -36,6 +36,7 @@ static void put_edge(const nib_grammar *g, const nib_grammar_edge *e, nib_buf *o
         rule = &g->rules[e->arg];
         nib_buf_printf(out, "%.*s(%u)", (int)rule->name_len, g->names.ptr + rule->name, e->arg);
         break;
+    case NIB_GRAMMAR_CHECK: nib_buf_str(out, "if enough"); break;
     case NIB_GRAMMAR_INC: nib_buf_str(out, "turn"); break;
     case NIB_GRAMMAR_MARK:
         if (e->arg == NIB_GRAMMAR_NO) nib_buf_str(out, "other key");

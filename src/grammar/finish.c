@@ -356,7 +356,7 @@ static bool first_calls(finish *f, uint32_t rule, uint8_t *seen, uint32_t **list
             if (edge->kind == NIB_GRAMMAR_CALL) {
                 if (!nib_grow(list, capacity, *n + 1, sizeof **list)) return false;
                 (*list)[(*n)++] = edge->arg;
-            } else if ((edge->kind == NIB_GRAMMAR_INC || edge->kind == NIB_GRAMMAR_MARK) && !seen[edge->to]) {
+            } else if (edge->kind >= NIB_GRAMMAR_INC && !seen[edge->to]) {
                 seen[edge->to] = 1;
                 nodes[n_nodes++] = edge->to;
             }

@@ -40,6 +40,7 @@ typedef enum nib_grammar_edge_kind {
     NIB_GRAMMAR_CALL,  /* arg: rule; to: where to go on. While drawing, lo != 0: not to be skipped when it may be empty */
     NIB_GRAMMAR_INC,
     NIB_GRAMMAR_MARK,  /* arg: key; NIB_GRAMMAR_NO: a key without a number */
+    NIB_GRAMMAR_CHECK, /* only where the turns and keys so far are enough to end */
 } nib_grammar_edge_kind;
 
 typedef struct nib_grammar_edge {
@@ -62,7 +63,7 @@ enum {
     NIB_GRAMMAR_ENDS = 1,        /* its rule may end here */
     NIB_GRAMMAR_HAS_BYTES = 2,
     NIB_GRAMMAR_HAS_TOKENS = 4,
-    NIB_GRAMMAR_HAS_MOVES = 8,   /* CALL, INC, MARK */
+    NIB_GRAMMAR_HAS_MOVES = 8,   /* CALL, INC, MARK, CHECK */
     NIB_GRAMMAR_LOOPS = 16,      /* every plain character (vocab.h) leads back to it */
     NIB_GRAMMAR_LOOPS_COUNTED = 32, /* the same by way of INC */
     NIB_GRAMMAR_READS_PLAIN = 64,/* some edge takes the first byte of a plain character */

@@ -65,7 +65,7 @@ static bool join_targets(nib_grammar *g, size_t *capacity, uint32_t state, uint3
         uint32_t alone = 0;
         for (n = 1; i + n < s->n_edges && n < 64 && is_same_label(e, e + n);) n++;
         for (uint32_t k = 0; k < n; k++) alone += entries[e[k].to] == 1;
-        bool is_move = e->kind == NIB_GRAMMAR_INC || e->kind == NIB_GRAMMAR_MARK;
+        bool is_move = e->kind >= NIB_GRAMMAR_INC;
         if (n > 1 && alone == n && !is_move) {
             if (!join(g, capacity, e, n)) return false;
             e = g->edges + s->edges + i;

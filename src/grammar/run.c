@@ -324,6 +324,7 @@ static void moves(nib_grammar_run *r, const nib_grammar_state *s, uint32_t frame
     for (uint32_t e = s->edges; e < s->edges + s->n_edges && r->status == NIB_OK; e++) {
         const nib_grammar_edge *edge = &r->g->edges[e];
         if (edge->kind == NIB_GRAMMAR_CALL) call(r, edge, frame);
+        else if (edge->kind == NIB_GRAMMAR_CHECK && frame_may_end(r, &r->frames[frame])) nib_grammar_push(r, edge->to, frame);
         else if (edge->kind == NIB_GRAMMAR_INC || edge->kind == NIB_GRAMMAR_MARK) move(r, edge, frame);
     }
 }

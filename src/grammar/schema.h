@@ -1,0 +1,93 @@
+/* grammar/schema.h - private to schema*.c: a JSON Schema on its way to rules.
+ *
+ * The unit of work is a conjunction: a list of schemas that all hold for one value. It becomes one rule; equal lists become the
+ * same one, which is how recursion ends. $ref and allOf add to the list, anyOf and oneOf make one list for each branch, and the
+ * children of arrays and objects are lists of what the members of the list say of them. */
+#ifndef NIB_GRAMMAR_SCHEMA_H
+#define NIB_GRAMMAR_SCHEMA_H
+
+#include "grammar/front.h"
+#include "grammar/json.h"
+#include "grammar/pattern.h"
+
+enum { /* keywords of a term that were taken care of */
+    NIB_GRAMMAR_ANY_OF_DONE = 1, NIB_GRAMMAR_ONE_OF_DONE = 2, NIB_GRAMMAR_VALUES_DONE = 4,
+};
+
+enum { /* types of values */
+    NIB_GRAMMAR_T_NULL = 1, NIB_GRAMMAR_T_BOOLEAN = 2, NIB_GRAMMAR_T_OBJECT = 4, NIB_GRAMMAR_T_ARRAY = 8,
+    NIB_GRAMMAR_T_STRING = 16, NIB_GRAMMAR_T_INTEGER = 32, NIB_GRAMMAR_T_FRACTION = 64, /* numbers that are no integers */
+    NIB_GRAMMAR_T_ALL = 127,
+};
+
+typedef struct nib_grammar_term {
+    const nib_grammar_json *schema;
+    uint32_t done;
+} nib_grammar_term;
+
+typedef struct nib_grammar_conj { /* zero-initialise: anything */
+    nib_grammar_term *terms; /* sorted by nib_grammar_conj_close */
+    size_t n, capacity;
+    bool is_never; /* a member is false */
+} nib_grammar_conj;
+
+typedef struct nib_grammar_job { /* a rule to fill */
+    nib_grammar_conj conj;
+    uint32_t rule;
+} nib_grammar_job;
+
+typedef struct nib_grammar_schema {
+    nib_grammar_build *b;
+    const nib_grammar_config *config;
+    nib_arena arena;
+    const nib_grammar_json *root;
+    nib_grammar_job *jobs;
+    size_t n_jobs, jobs_capacity, n_filled;
+    uint32_t *table; /* hash of conjunctions; index of the job + 1 */
+    size_t n_table;
+    uint32_t space, any_string; /* rules; NIB_GRAMMAR_NO: not made yet */
+} nib_grammar_schema;
+
+void nib_grammar_schema_free(nib_grammar_schema *s);
+/* Fails with the pointer of a place and a message. */
+void nib_grammar_schema_fail(nib_grammar_schema *s, nib_status code, const nib_grammar_json *at, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+bool nib_grammar_schema_failed(const nib_grammar_schema *s);
+
+/* ---- conjunctions (schema_conj.c) */
+void nib_grammar_conj_add(nib_grammar_schema *s, nib_grammar_conj *conj, const nib_grammar_json *schema, uint32_t done);
+/* Adds what $ref and allOf lead to, checks the keywords, sorts. */
+void nib_grammar_conj_close(nib_grammar_schema *s, nib_grammar_conj *conj);
+void nib_grammar_conj_free(nib_grammar_conj *conj);
+nib_grammar_conj nib_grammar_conj_copy(nib_grammar_schema *s, const nib_grammar_conj *conj);
+/* Types that all members allow. */
+unsigned nib_grammar_conj_types(nib_grammar_schema *s, const nib_grammar_conj *conj);
+unsigned nib_grammar_value_type(const nib_grammar_json *value);
+/* The next member that has the keyword, from *i on: its value; NULL: none. */
+const nib_grammar_json *nib_grammar_conj_next(const nib_grammar_conj *conj, size_t *i, const char *keyword);
+/* A count: a whole number, at least 0. */
+uint32_t nib_grammar_schema_count(nib_grammar_schema *s, const nib_grammar_json *value);
+/* The greatest (least) of all members; `none` when there is none. */
+uint32_t nib_grammar_conj_greatest(nib_grammar_schema *s, const nib_grammar_conj *conj, const char *keyword);
+uint32_t nib_grammar_conj_least(nib_grammar_schema *s, const nib_grammar_conj *conj, const char *keyword);
+/* Whether no value is valid by both; false also when that is not clear. */
+bool nib_grammar_schema_apart(nib_grammar_schema *s, const nib_grammar_json *a, const nib_grammar_json *b, unsigned depth);
+const nib_grammar_json *nib_grammar_schema_resolve(nib_grammar_schema *s, const nib_grammar_json *ref);
+
+/* ---- pieces. A conjunction given to rule_for is taken over. */
+uint32_t nib_grammar_schema_rule_for(nib_grammar_schema *s, nib_grammar_conj *conj);
+void nib_grammar_schema_space(nib_grammar_schema *s, uint32_t from, uint32_t to);
+/* space, the character, space, without the spaces that are not asked for */
+void nib_grammar_schema_sign(nib_grammar_schema *s, uint32_t from, uint32_t to, char sign);
+nib_grammar_piece nib_grammar_schema_string(nib_grammar_schema *s, const nib_grammar_conj *conj);
+nib_grammar_piece nib_grammar_schema_number(nib_grammar_schema *s, const nib_grammar_conj *conj, unsigned types);
+nib_grammar_piece nib_grammar_schema_array(nib_grammar_schema *s, const nib_grammar_conj *conj);
+nib_grammar_piece nib_grammar_schema_object(nib_grammar_schema *s, const nib_grammar_conj *conj);
+/* Text in quotes. */
+nib_grammar_piece nib_grammar_schema_literal(nib_grammar_schema *s, nib_str text);
+/* enum and const, when a member has one: false when none does. */
+bool nib_grammar_schema_values(nib_grammar_schema *s, const nib_grammar_conj *conj, nib_grammar_piece *out);
+/* All rules that were asked for. */
+void nib_grammar_schema_fill(nib_grammar_schema *s);
+
+#endif
