@@ -1,6 +1,7 @@
 /* cli/cmd_run.c - nib run: a text in -> the text and its continuation out, as it comes.
  * stdout carries the text and nothing else; with --json one object at the end. */
 #include "base/status.h"
+#include "constraint.h"
 #include "generate.h"
 #include "input.h"
 #include "prompt.h"
@@ -17,6 +18,7 @@ typedef struct run_state {
     nib_buf prompt;
     nib_cli_stops stops;
     nib_token_list ids; /* of the prompt */
+    nib_cli_constraint constraint;
     nib_sampler *sampler;
     nib_cli_generation g;
     nib_buf text; /* of the continuation, for --json */
@@ -84,6 +86,7 @@ static nib_status run(run_state *r, const nib_cli_options *opt, const nib_cli_te
     NIB_TRY(nib_cli_session_open(&r->s, opt, term, err));
     NIB_TRY(nib_cli_prompt_ids(&r->s, nib_cli_bytes(&r->prompt), &r->ids, err));
     NIB_TRY(nib_cli_stops_make(&r->stops, opt, err));
+    NIB_TRY(nib_cli_constraint_new(&r->constraint, opt, r->s.tok, err));
     NIB_TRY(nib_cli_session_model(&r->s, err));
     NIB_TRY(nib_cli_sampler_new(&r->sampler, &r->s, err));
     nib_context_config config = nib_cli_context_config(opt);
@@ -91,9 +94,11 @@ static nib_status run(run_state *r, const nib_cli_options *opt, const nib_cli_te
     nib_cli_generate_params params = {
         .prompt = r->ids.ids, .n_prompt = r->ids.n, .n_predict = opt->n_predict, .stops = r->stops.list.items,
         .n_stops = r->stops.list.n, .n_top = opt->n_logprobs, .keep_logprobs = with_logprobs, .special = opt->special,
-        .write = write_text, .user = r,
+        .matcher = r->constraint.matcher, .jump_ahead = opt->jump_ahead, .write = write_text, .user = r,
     };
     NIB_TRY(nib_cli_generate(&r->s, r->sampler, &params, &r->g, err));
+    if (r->constraint.matcher && !nib_matcher_may_end(r->constraint.matcher))
+        nib_cli_warning(term, "the text was cut (%s) before it matched the grammar", r->g.finish_reason);
     write_prompt(r); /* if nothing followed it */
     if (opt->json) write_json(r, with_logprobs);
     return NIB_OK;
@@ -115,6 +120,7 @@ int nib_cli_cmd_run(const nib_cli_options *opt, const nib_cli_term *term) {
     }
     nib_cli_generation_free(&r.g);
     nib_sampler_free(r.sampler);
+    nib_cli_constraint_free(&r.constraint);
     nib_token_list_free(&r.ids);
     nib_cli_stops_free(&r.stops);
     nib_buf_free(&r.prompt);

@@ -12,6 +12,8 @@ typedef struct loop {
     nib_detok *detok;
     nib_stop *stop;   /* NULL without stop strings */
     nib_logprob *top; /* n_top of one step */
+    uint32_t *mask;   /* of the next token; NULL without a matcher */
+    size_t n_decoded; /* generated ids that are in the sequence */
 } loop;
 
 static void write_text(loop *l, nib_str text) {
@@ -62,14 +64,10 @@ static bool is_shown(const loop *l, nib_token id, bool is_end) {
     return !is_end || l->params->special;
 }
 
-/* Logits -> id -> text. Sets the finish reason when that was the last one. */
-static nib_status sample_one(loop *l, nib_error *err) {
+/* Id -> text. Sets the finish reason when that was the last one. */
+static nib_status take(loop *l, nib_token id, nib_error *err) {
     nib_cli_generation *out = l->out;
-    const float *logits = nib_logits(l->s->ctx, 0);
-    nib_token id;
-    NIB_TRY(nib_sampler_sample(l->sampler, logits, NULL, nib_seq_length(l->s->ctx, 0), &id, err));
     NIB_TRY(nib_sampler_accept(l->sampler, id, err));
-    if (l->params->keep_logprobs) NIB_TRY(keep_logprobs(l, logits, id, err));
     if (!nib_cli_append_ids(&out->ids, &id, 1)) return nib_fail_nomem(err, sizeof id, "ids");
     bool is_end = is_end_of_text(l, id);
     if (is_end) out->finish_reason = "stop";
@@ -78,13 +76,50 @@ static nib_status sample_one(loop *l, nib_error *err) {
         NIB_TRY(nib_detok_push(l->detok, id, &piece, err));
         NIB_TRY(show(l, piece, err));
     }
+    if (!out->finish_reason && l->params->matcher && nib_matcher_must_end(l->params->matcher)) out->finish_reason = "stop";
     return NIB_OK;
+}
+
+/* Logits -> id. */
+static nib_status sample_one(loop *l, nib_error *err) {
+    const float *logits = nib_logits(l->s->ctx, 0);
+    nib_matcher *matcher = l->params->matcher;
+    nib_token id;
+    if (matcher) NIB_TRY(nib_matcher_mask(matcher, l->mask, nib_model_n_vocab(l->s->model), err));
+    NIB_TRY(nib_sampler_sample(l->sampler, logits, l->mask, nib_seq_length(l->s->ctx, 0), &id, err));
+    if (matcher) NIB_TRY(nib_matcher_accept(matcher, id, err));
+    if (l->params->keep_logprobs) NIB_TRY(keep_logprobs(l, logits, id, err));
+    return take(l, id, err);
+}
+
+/* Takes the tokens of forced text, at most `most`. The last one is left to the model, as its token may go on behind the forced
+ * text, unless that ends everything. */
+static nib_status jump(loop *l, size_t most, nib_error *err) {
+    nib_matcher *matcher = l->params->matcher;
+    nib_token_list list = {0};
+    nib_str forced = nib_matcher_forced(matcher);
+    nib_status status = forced.len > 1 ? nib_tokenize(l->s->tok, forced.ptr, forced.len, 0, &list, err) : NIB_OK;
+    for (size_t i = 0; status == NIB_OK && i < list.n && i < most && !l->out->finish_reason; i++) {
+        if (nib_matcher_accept(matcher, list.ids[i], NULL) != NIB_OK) break; /* other bytes: a blank in front */
+        bool is_open = i + 1 == list.n && !nib_matcher_must_end(matcher);
+        status = is_open ? nib_matcher_rollback(matcher, 1, err) : take(l, list.ids[i], err);
+    }
+    nib_token_list_free(&list);
+    return status;
 }
 
 static nib_status prefill(loop *l, nib_error *err) {
     const nib_cli_generate_params *p = l->params;
     for (size_t i = 0; i < p->n_prompt; i++) NIB_TRY(nib_sampler_accept(l->sampler, p->prompt[i], err));
     return nib_cli_session_prefill(l->s, p->prompt + p->n_cached, p->n_prompt - p->n_cached, err);
+}
+
+/* Tokens that fit the batch, the context and -n beside the one that waits, with one left to sample. */
+static size_t most_to_jump(const loop *l, uint32_t length) {
+    size_t most = nib_context_n_batch(l->s->ctx) - 1, left = nib_context_n_ctx(l->s->ctx) - length - 1;
+    if (left < most) most = left;
+    size_t wanted = l->params->n_predict < 0 ? most : (size_t)l->params->n_predict - l->out->ids.n - 1;
+    return wanted < most ? wanted : most;
 }
 
 static nib_status run(loop *l, nib_error *err) {
@@ -108,8 +143,12 @@ static nib_status run(loop *l, nib_error *err) {
             out->finish_reason = "length";
             break;
         }
-        NIB_TRY(nib_cli_session_decode(l->s, &out->ids.ids[out->ids.n - 1], 1, 1, err));
-        out->kv_positions += length + 1;
+        if (l->params->matcher && l->params->jump_ahead && !l->params->keep_logprobs) NIB_TRY(jump(l, most_to_jump(l, length), err));
+        if (out->finish_reason) break;
+        size_t n = out->ids.n - l->n_decoded;
+        NIB_TRY(nib_cli_session_decode(l->s, out->ids.ids + l->n_decoded, n, 1, err));
+        l->n_decoded = out->ids.n;
+        out->kv_positions += length + n;
     }
     return NIB_OK;
 }
@@ -124,6 +163,11 @@ nib_status nib_cli_generate(nib_cli_session *s, nib_sampler *sampler, const nib_
                         params->n_prompt, nib_context_n_ctx(s->ctx));
     l.top = nib_calloc(params->n_top + 1, sizeof *l.top);
     if (!l.top) return nib_fail_nomem(err, params->n_top * sizeof *l.top, "log-probabilities");
+    size_t n_words = ((size_t)nib_model_n_vocab(s->model) + 31) / 32;
+    if (params->matcher && (l.mask = nib_calloc(n_words, sizeof *l.mask)) == NULL) {
+        status = nib_fail_nomem(err, n_words * sizeof *l.mask, "a mask of tokens");
+        goto out;
+    }
     NIB_TRY_OUT(nib_detok_new(&l.detok, s->tok, params->special || params->chat ? NIB_UNPARSE_SPECIAL : 0, true, err));
     if (params->n_stops) NIB_TRY_OUT(nib_stop_new(&l.stop, params->stops, params->n_stops, err));
     status = run(&l, err);
@@ -135,6 +179,7 @@ nib_status nib_cli_generate(nib_cli_session *s, nib_sampler *sampler, const nib_
     if (status == NIB_OK) status = shown;
 out:
     nib_free(l.top);
+    nib_free(l.mask);
     nib_stop_free(l.stop);
     nib_detok_free(l.detok);
     return status;

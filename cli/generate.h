@@ -14,6 +14,8 @@ typedef struct nib_cli_generate_params {
     uint32_t n_top;          /* best tokens to keep at each step */
     bool keep_logprobs, special;
     const nib_chat *chat; /* whose tokens end the text, and whose marks are written, of all special tokens; NULL: none */
+    nib_matcher *matcher; /* what the text must look like; NULL: anything. It follows the generated tokens */
+    bool jump_ahead;      /* tokens of text that the matcher leaves no choice about are taken at once, without logits */
     bool (*write)(void *user, nib_str text); /* gets the text as it comes; false: nobody reads any more */
     void *user;
 } nib_cli_generate_params;

@@ -30,6 +30,9 @@ enum {
 /* Words of "[auto|on|off]". */
 enum { NIB_CLI_AUTO, NIB_CLI_ON, NIB_CLI_OFF };
 
+/* Words of --key-order. */
+enum { NIB_CLI_KEYS_ANY, NIB_CLI_KEYS_SCHEMA };
+
 /* Words of --load-mode. */
 enum {
     NIB_CLI_LOAD_AUTO, NIB_CLI_LOAD_NONE, NIB_CLI_LOAD_MMAP, NIB_CLI_LOAD_MLOCK, NIB_CLI_LOAD_MMAP_MLOCK,
@@ -66,6 +69,11 @@ typedef struct nib_cli_options {
     nib_cli_list dry_breakers; /* nib_str */
     nib_cli_list biases; /* nib_logit_bias */
     bool ignore_eos;
+
+    /* grammar */
+    const char *grammar, *grammar_file, *json_schema, *json_schema_file, *regex, *choice;
+    bool json_object, jump_ahead, is_schema, is_regex;
+    int32_t json_space, key_order; /* nib_json_space, NIB_CLI_KEYS_… */
 
     /* loading and computing */
     int32_t n_threads, n_threads_batch;

@@ -1,10 +1,11 @@
-/* tests/conformance_grammar.c - grammars and schemas against what llama.cpp's tests say of them, and the standard where they
- * differ.
+/* tests/conformance_grammar.c - grammars and schemas against what llama.cpp's tests say of them, and the standard where
+ * they differ.
  *
  * usage: conformance_grammar [FOLDER]      the folder is $NIB_CONFORMANCE_DATA/grammar when none is given
- * Each line of gbnf.jsonl and schema.jsonl has texts that match and texts that do not: "incomplete" or "dead_at" a character.
- * gbnf_parse.jsonl must load, gbnf_invalid.jsonl must not. For schema_gbnf.jsonl every text that llama.cpp's grammar of the
- * schema gives must fit ours, if it is JSON: random ones are drawn from it, unless it is known to widen the schema. Exit 0: all right, 1: not, 77: no folder. */
+ * Each line of gbnf.jsonl and schema.jsonl has texts that match and texts that do not: "incomplete" or "dead_at" a
+ * character. gbnf_parse.jsonl must load, gbnf_invalid.jsonl must not. For schema_gbnf.jsonl every text that llama.cpp's
+ * grammar of the schema gives must fit ours, if it is JSON: random ones are drawn from it, unless it is known to widen
+ * the schema. Exit 0: all right, 1: not, 77: no folder. */
 #include "nib.h"
 #include "support/conformance.h"
 #include "support/grammar.h"
@@ -19,7 +20,8 @@ static nib_grammar_vocab *g_vocab;
 
 static void complain(json_t *row, const char *what, const char *text) {
     g_bad++;
-    printf("%s: %s: %s\n", json_string_value(json_object_get(row, "name")) ? json_string_value(json_object_get(row, "name")) : "-",
+    printf("%s: %s: %s\n",
+           json_string_value(json_object_get(row, "name")) ? json_string_value(json_object_get(row, "name")) : "-",
            what, text);
 }
 
@@ -39,14 +41,14 @@ static size_t chars_in(const char *text, size_t n) {
     return chars;
 }
 
-/* A text may die later than llama.cpp says when up to there it is the beginning of one that is valid by the standard: -0. */
+/* A text may die later than llama.cpp says when up to there it is the beginning of one that is valid by the standard:
+ * -0. */
 static bool begins_like_a_valid_one(json_t *row, const char *text, size_t n) {
     json_t *item;
     size_t i;
-    json_array_foreach(json_object_get(row, "reject"), i, item)
-        if (json_is_true(json_object_get(item, "standard_says_valid")) &&
-            strncmp(json_string_value(json_object_get(item, "text")), text, n) == 0)
-            return true;
+    json_array_foreach(json_object_get(row, "reject"), i,
+                       item) if (json_is_true(json_object_get(item, "standard_says_valid")) &&
+                                 strncmp(json_string_value(json_object_get(item, "text")), text, n) == 0) return true;
     return false;
 }
 
@@ -60,11 +62,16 @@ static void check_text(nib_grammar *g, json_t *row, json_t *item, bool wanted) {
     if (!wanted && !standard && dead)
         ok = verdict == GRAMMAR_DEAD && ((json_int_t)chars_in(text, taken) == json_integer_value(dead) ||
                                          begins_like_a_valid_one(row, text, taken));
-    else if (!wanted && !standard) ok = verdict == GRAMMAR_INCOMPLETE;
+    else if (!wanted && !standard)
+        ok = verdict == GRAMMAR_INCOMPLETE;
     g_texts++;
     if (!ok) {
         char what[100];
-        snprintf(what, sizeof what, "%s at byte %zu", verdict == GRAMMAR_MATCH ? "matches" : verdict == GRAMMAR_DEAD ? "dead" : "incomplete", taken);
+        snprintf(what, sizeof what, "%s at byte %zu",
+                 verdict == GRAMMAR_MATCH  ? "matches"
+                 : verdict == GRAMMAR_DEAD ? "dead"
+                                           : "incomplete",
+                 taken);
         complain(row, what, text);
     }
 }
@@ -97,8 +104,10 @@ static void check_texts(nib_grammar *g, json_t *row, const char *key, bool wante
     size_t i;
     json_array_foreach(json_object_get(row, key), i, item) {
         json_t *parts = json_object_get(item, "parts");
-        if (parts) check_parts(g, row, parts, wanted);
-        else check_text(g, row, item, wanted);
+        if (parts)
+            check_parts(g, row, parts, wanted);
+        else
+            check_text(g, row, item, wanted);
     }
 }
 
@@ -117,7 +126,8 @@ static void run_matches(json_t *row, nib_syntax syntax) {
 static void run_loads(json_t *row, bool wanted) {
     nib_error err;
     nib_grammar *g = compile(row, NIB_SYNTAX_GBNF, &err);
-    if (!g == wanted) complain(row, wanted ? "refused" : "not refused", json_string_value(json_object_get(row, "grammar")));
+    if (!g == wanted)
+        complain(row, wanted ? "refused" : "not refused", json_string_value(json_object_get(row, "grammar")));
     nib_grammar_free(g);
 }
 
@@ -146,14 +156,16 @@ static bool draw(nib_grammar *g, uint64_t *seed, char *text, size_t *len) {
 
 static void run_equivalent(json_t *row) {
     static const char *const widened[] = {"unanchored", "unsupported", "top-level alternation", "empty name"};
-    const char *name = json_string_value(json_object_get(row, "name")), *gbnf = json_string_value(json_object_get(row, "gbnf"));
+    const char *name = json_string_value(json_object_get(row, "name")),
+               *gbnf = json_string_value(json_object_get(row, "gbnf"));
     uint64_t seed = 1;
     char text[401];
     size_t len;
     nib_error err;
     nib_grammar *ours = compile(row, NIB_SYNTAX_JSON_SCHEMA, &err), *theirs = NULL;
     if (!ours && gbnf) complain(row, "refused", err.message);
-    if (ours && gbnf && nib_grammar_new(&theirs, gbnf, strlen(gbnf), NULL, NULL, &err) != NIB_OK) complain(row, "their grammar", err.message);
+    if (ours && gbnf && nib_grammar_new(&theirs, gbnf, strlen(gbnf), NULL, NULL, &err) != NIB_OK)
+        complain(row, "their grammar", err.message);
     for (size_t i = 0; i < sizeof widened / sizeof *widened; i++)
         if (strstr(name, widened[i])) goto out;
     for (int i = 0; theirs && i < 200; i++) {
@@ -179,12 +191,18 @@ static void run_file(const char *folder, const char *name) {
     while (f && fgets(line, sizeof line, f)) {
         json_t *row = json_loads(line, JSON_ALLOW_NUL, NULL);
         g_rows++;
-        if (!row) g_bad++;
-        else if (strcmp(name, "gbnf.jsonl") == 0) run_matches(row, NIB_SYNTAX_GBNF);
-        else if (strcmp(name, "schema.jsonl") == 0) run_matches(row, NIB_SYNTAX_JSON_SCHEMA);
-        else if (strcmp(name, "gbnf_parse.jsonl") == 0) run_loads(row, true);
-        else if (strcmp(name, "gbnf_invalid.jsonl") == 0) run_loads(row, false);
-        else if (strcmp(name, "schema_gbnf.jsonl") == 0) run_equivalent(row);
+        if (!row)
+            g_bad++;
+        else if (strcmp(name, "gbnf.jsonl") == 0)
+            run_matches(row, NIB_SYNTAX_GBNF);
+        else if (strcmp(name, "schema.jsonl") == 0)
+            run_matches(row, NIB_SYNTAX_JSON_SCHEMA);
+        else if (strcmp(name, "gbnf_parse.jsonl") == 0)
+            run_loads(row, true);
+        else if (strcmp(name, "gbnf_invalid.jsonl") == 0)
+            run_loads(row, false);
+        else if (strcmp(name, "schema_gbnf.jsonl") == 0)
+            run_equivalent(row);
         json_decref(row);
     }
     if (f) fclose(f);

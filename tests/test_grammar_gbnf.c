@@ -3,6 +3,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,26 +32,45 @@ static void run(const row *rows, size_t n) {
 
 static void test_matches(void **state) {
     static const row rows[] = {
-        {"root ::= \"\"", "", M, 0}, {"root ::= \"\"", "a", D, 0},
+        {"root ::= \"\"", "", M, 0},
+        {"root ::= \"\"", "a", D, 0},
         {"root ::= \"a\\n\\x41\\u00e9\\U0001F600\\\"\"", "a\nA\xC3\xA9\xF0\x9F\x98\x80\"", M, 0},
-        {"root ::= [^a-c]+", "xyz\xE2\x82\xAC", M, 0}, {"root ::= [^a-c]+", "xb", D, 1},
-        {"root ::= [a\\]\\-]+", "a]-", M, 0}, {"root ::= [-a]+", "-a-", M, 0}, {"root ::= [a-]+", "-a", M, 0},
-        {"root ::= .", "\xF0\x9F\x98", I, 0}, {"root ::= .", "\xF0\x9F\x98\x80", M, 0}, {"root ::= .", "\n", M, 0},
-        {"root ::= .", "\xC0\x80", D, 0}, {"root ::= .", "\xED\xA0\x80", D, 1}, /* overlong, surrogate */
-        {"root ::= [\xC3\xA0-\xC3\xBF]", "\xC3\xA9", M, 0}, {"root ::= [\xC3\xA0-\xC3\xBF]", "\xC3\x9F", D, 1},
+        {"root ::= [^a-c]+", "xyz\xE2\x82\xAC", M, 0},
+        {"root ::= [^a-c]+", "xb", D, 1},
+        {"root ::= [a\\]\\-]+", "a]-", M, 0},
+        {"root ::= [-a]+", "-a-", M, 0},
+        {"root ::= [a-]+", "-a", M, 0},
+        {"root ::= .", "\xF0\x9F\x98", I, 0},
+        {"root ::= .", "\xF0\x9F\x98\x80", M, 0},
+        {"root ::= .", "\n", M, 0},
+        {"root ::= .", "\xC0\x80", D, 0},
+        {"root ::= .", "\xED\xA0\x80", D, 1}, /* overlong, surrogate */
+        {"root ::= [\xC3\xA0-\xC3\xBF]", "\xC3\xA9", M, 0},
+        {"root ::= [\xC3\xA0-\xC3\xBF]", "\xC3\x9F", D, 1},
         {"root ::= x | y # c\nx ::= \"x\"\ny ::= (\n \"y\" |\n \"z\" )+", "yzy", M, 0},
-        {"root ::= \"a\"\n     | \"b\"", "b", M, 0}, {"root ::=\n \"a\"", "a", M, 0},
-        {"root ::= (\"a\"?)*", "aaa", M, 0}, {"root ::= (\"a\"?){3}", "aa", M, 0}, {"root ::= (\"a\"?){2,3}", "aaaa", D, 3},
-        {"root ::= (\"a\"* \"b\"*)*", "abba", M, 0}, {"root ::= x* \"c\"\nx ::= \"a\"? \"b\"?", "abbac", M, 0},
-        {"root ::= (\"a\" | \"ab\"){2}", "aba", M, 0}, {"root ::= (\"a\" | \"ab\"){2}", "abab", M, 0},
+        {"root ::= \"a\"\n     | \"b\"", "b", M, 0},
+        {"root ::=\n \"a\"", "a", M, 0},
+        {"root ::= (\"a\"?)*", "aaa", M, 0},
+        {"root ::= (\"a\"?){3}", "aa", M, 0},
+        {"root ::= (\"a\"?){2,3}", "aaaa", D, 3},
+        {"root ::= (\"a\"* \"b\"*)*", "abba", M, 0},
+        {"root ::= x* \"c\"\nx ::= \"a\"? \"b\"?", "abbac", M, 0},
+        {"root ::= (\"a\" | \"ab\"){2}", "aba", M, 0},
+        {"root ::= (\"a\" | \"ab\"){2}", "abab", M, 0},
         {"root ::= (\"a\" | \"ab\"){2}", "abb", D, 2},
-        {"root ::= \"(\" root \")\" | \"x\"", "((x))", M, 0}, {"root ::= \"(\" root \")\" | \"x\"", "((x)", I, 0},
+        {"root ::= \"(\" root \")\" | \"x\"", "((x))", M, 0},
+        {"root ::= \"(\" root \")\" | \"x\"", "((x)", I, 0},
         {"root ::= \"a\" root | \"\"", "aaaaaaaaaaaaaaaa", M, 0},
-        {"root ::= \"x\" root \"y\"? | \"\"", "xxxyy", M, 0}, {"root ::= \"x\" root \"y\"? | \"\"", "xyy", D, 2},
+        {"root ::= \"x\" root \"y\"? | \"\"", "xxxyy", M, 0},
+        {"root ::= \"x\" root \"y\"? | \"\"", "xyy", D, 2},
         {"root ::= a a a\na ::= \"x\"*", "xxxxx", M, 0},
-        {"root ::= ([a-z]{2,3} \",\"){2}", "ab,abc,", M, 0}, {"root ::= ([a-z]{2,3} \",\"){2}", "abcd", D, 3},
-        {"root ::= \"a\"{0}", "", M, 0}, {"root ::= \"a\"{0,1}", "aa", D, 1}, {"root ::= \"a\"{ 1 , 2 }", "aa", M, 0},
-        {"root ::= \"a\"{2}{2}", "aaaa", M, 0}, {"root ::= \"a\"{2}{2}", "aaa", I, 0},
+        {"root ::= ([a-z]{2,3} \",\"){2}", "ab,abc,", M, 0},
+        {"root ::= ([a-z]{2,3} \",\"){2}", "abcd", D, 3},
+        {"root ::= \"a\"{0}", "", M, 0},
+        {"root ::= \"a\"{0,1}", "aa", D, 1},
+        {"root ::= \"a\"{ 1 , 2 }", "aa", M, 0},
+        {"root ::= \"a\"{2}{2}", "aaaa", M, 0},
+        {"root ::= \"a\"{2}{2}", "aaa", I, 0},
         {"root ::= \"a\" loop | \"b\"\nloop ::= \"x\" loop", "b", M, 0},
         {"root ::= \"a\" loop | \"b\"\nloop ::= \"x\" loop", "a", D, 0}, /* no dead end behind a */
     };
@@ -97,7 +117,8 @@ static void test_refusals(void **state) {
         nib_grammar *g;
         nib_error err;
         nib_status status = nib_grammar_new(&g, rows[i].grammar, strlen(rows[i].grammar), NULL, NULL, &err);
-        if (status != rows[i].code || !strstr(err.message, rows[i].says)) print_error("%s: %s\n", rows[i].grammar, err.message);
+        if (status != rows[i].code || !strstr(err.message, rows[i].says))
+            print_error("%s: %s\n", rows[i].grammar, err.message);
         assert_int_equal(status, rows[i].code);
         assert_null(g);
         assert_non_null(strstr(err.message, rows[i].says));
@@ -135,6 +156,7 @@ static void test_limits(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_matches), cmocka_unit_test(test_refusals), cmocka_unit_test(test_limits)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_matches), cmocka_unit_test(test_refusals),
+                                       cmocka_unit_test(test_limits)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

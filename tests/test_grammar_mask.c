@@ -1,5 +1,5 @@
-/* tests/test_grammar_mask.c - masks against the definition: a token is allowed when its bytes, one by one, are; matchers that go
- * back, fork and lose their cache say the same. */
+/* tests/test_grammar_mask.c - masks against the definition: a token is allowed when its bytes, one by one, are;
+ * matchers that go back, fork and lose their cache say the same. */
 #include "support/blocks.h"
 #include "support/grammar.h"
 
@@ -17,13 +17,16 @@ static nib_grammar_vocab *g_vocab;
 
 /* Words of the pieces that grammars tell apart. */
 static void make_words(void) {
-    static const char *const pieces[] = {"a", "b", "z", "0", "12", "\"", "\",", "\":", "{", "}", "[", "]", ",", ":", " ", "\n", "\\",
-                                         "\\n", "\\u", "-", ".", "e", "tr", "ue", "null", "\xC3\xA9", "\xE2\x82", "\xAC", "\xF0\x9F", "ab", "name"};
+    static const char *const pieces[] = {
+        "a",  "b",  "z",    "0",        "12",       "\"",   "\",",      "\":", "{",   "}", "[",
+        "]",  ",",  ":",    " ",        "\n",       "\\",   "\\n",      "\\u", "-",   ".", "e",
+        "tr", "ue", "null", "\xC3\xA9", "\xE2\x82", "\xAC", "\xF0\x9F", "ab",  "name"};
     uint64_t seed = 7;
     const char *words[N_WORDS];
     for (size_t i = 0; i < N_WORDS; i++) {
         words[i] = g_words[i];
-        for (uint64_t n = 1 + blocks_random(&seed) % 4; n; n--) strcat(g_words[i], pieces[blocks_random(&seed) % (sizeof pieces / sizeof *pieces)]);
+        for (uint64_t n = 1 + blocks_random(&seed) % 4; n; n--)
+            strcat(g_words[i], pieces[blocks_random(&seed) % (sizeof pieces / sizeof *pieces)]);
     }
     g_vocab = grammar_vocab(words, N_WORDS);
 }
@@ -59,8 +62,9 @@ static const struct {
     {NIB_SYNTAX_JSON_SCHEMA, "{\"type\":\"string\",\"maxLength\":4}"},
     {NIB_SYNTAX_JSON_SCHEMA, "{\"type\":\"string\",\"minLength\":3,\"maxLength\":400}"},
     {NIB_SYNTAX_JSON_SCHEMA, "{\"type\":\"string\",\"pattern\":\"^[a-z0]+$\",\"maxLength\":9}"},
-    {NIB_SYNTAX_JSON_SCHEMA, "{\"properties\":{\"a\":{\"type\":\"integer\",\"minimum\":-12},\"ab\":{\"enum\":[\"z\",null]}},"
-                             "\"required\":[\"ab\"],\"additionalProperties\":{\"type\":\"array\",\"maxItems\":3}}"},
+    {NIB_SYNTAX_JSON_SCHEMA,
+     "{\"properties\":{\"a\":{\"type\":\"integer\",\"minimum\":-12},\"ab\":{\"enum\":[\"z\",null]}},"
+     "\"required\":[\"ab\"],\"additionalProperties\":{\"type\":\"array\",\"maxItems\":3}}"},
 };
 
 /* Walks random allowed tokens; every mask on the way is compared for all tokens. */
@@ -99,7 +103,8 @@ static nib_grammar *compile(size_t i, size_t cache_bytes) {
     nib_error err;
     config.syntax = GRAMMARS[i].syntax;
     if (cache_bytes) config.max_cache_bytes = cache_bytes;
-    if (nib_grammar_new(&g, GRAMMARS[i].text, strlen(GRAMMARS[i].text), g_vocab, &config, &err) != NIB_OK) fail_msg("%s", err.message);
+    if (nib_grammar_new(&g, GRAMMARS[i].text, strlen(GRAMMARS[i].text), g_vocab, &config, &err) != NIB_OK)
+        fail_msg("%s", err.message);
     return g;
 }
 
@@ -207,8 +212,9 @@ static void test_max_items(void **state) {
 
 int main(void) {
     make_words();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_masks), cmocka_unit_test(test_small_cache), cmocka_unit_test(test_rollback_and_end),
-                                       cmocka_unit_test(test_named_tokens), cmocka_unit_test(test_max_items)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_masks), cmocka_unit_test(test_small_cache),
+                                       cmocka_unit_test(test_rollback_and_end), cmocka_unit_test(test_named_tokens),
+                                       cmocka_unit_test(test_max_items)};
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
     nib_grammar_vocab_free(g_vocab);
     return bad;

@@ -1,5 +1,5 @@
-/* engine/grammar_vocab.c - the tokens of a tokenizer in -> the vocabulary that grammars make masks with. A token without text
- * (control tokens, those that end a text) satisfies no byte. */
+/* engine/grammar_vocab.c - the tokens of a tokenizer in -> the vocabulary that grammars make masks with. A token
+ * without text (control tokens, those that end a text) satisfies no byte. */
 #include "base/status.h"
 #include "grammar/vocab.h"
 #include "text/tokenizer.h"
@@ -14,7 +14,8 @@ nib_status nib_grammar_vocab_new(nib_grammar_vocab **out, const nib_tokenizer *t
         piece.len = 0;
         nib_text_piece(tok, id, false, &piece);
         nib_str bytes = {piece.ptr ? piece.ptr : "", piece.len};
-        ok = !piece.failed && nib_grammar_vocab_add(*out, bytes, nib_tokenizer_text(tok, id), nib_tokenizer_is_eog(tok, id));
+        ok = !piece.failed &&
+             nib_grammar_vocab_add(*out, bytes, nib_tokenizer_text(tok, id), nib_tokenizer_is_eog(tok, id));
     }
     nib_buf_free(&piece);
     nib_status status = ok ? nib_grammar_vocab_finish(*out, err) : nib_fail_nomem(err, 0, "the bytes of a vocabulary");

@@ -35,7 +35,8 @@ void nib_grammar_build_fail(nib_grammar_build *b, nib_status code, uint64_t offs
 uint32_t nib_grammar_node(nib_grammar_build *b) {
     if (b->status != NIB_OK) return 0;
     if (b->n_nodes >= b->limits->max_states)
-        nib_grammar_build_fail(b, NIB_E_LIMIT, b->offset, "the grammar needs more than %u states (max_states)", b->limits->max_states);
+        nib_grammar_build_fail(b, NIB_E_LIMIT, b->offset, "the grammar needs more than %u states (max_states)",
+                               b->limits->max_states);
     else if (!nib_grow(&b->nodes, &b->nodes_capacity, b->n_nodes + 1, sizeof *b->nodes))
         nib_grammar_build_fail(b, NIB_E_NOMEM, NIB_NO_OFFSET, "no memory for %zu states", b->n_nodes);
     else if (b->n_nodes % NODES_PER_LOOK == 0 && nib_grammar_clock_ms() > b->limits->deadline_ms)
@@ -48,7 +49,8 @@ uint32_t nib_grammar_node(nib_grammar_build *b) {
 void nib_grammar_draw(nib_grammar_build *b, uint32_t from, nib_grammar_edge edge) {
     if (b->status != NIB_OK) return;
     if (b->n_edges >= b->limits->max_edges)
-        nib_grammar_build_fail(b, NIB_E_LIMIT, b->offset, "the grammar needs more than %u edges (max_edges)", b->limits->max_edges);
+        nib_grammar_build_fail(b, NIB_E_LIMIT, b->offset, "the grammar needs more than %u edges (max_edges)",
+                               b->limits->max_edges);
     else if (!nib_grow(&b->edges, &b->edges_capacity, b->n_edges + 1, sizeof *b->edges))
         nib_grammar_build_fail(b, NIB_E_NOMEM, NIB_NO_OFFSET, "no memory for %zu edges", b->n_edges);
     if (b->status != NIB_OK) return;

@@ -1,7 +1,7 @@
 /* grammar/build.h - drawing the rules of a grammar as nodes and edges, for the front ends.
  *
- * A failure (memory, a limit) sticks: later calls do nothing and return node 0, and nib_grammar_finish reports it. So front ends
- * check b->status in their loops only. */
+ * A failure (memory, a limit) sticks: later calls do nothing and return node 0, and nib_grammar_finish reports it. So
+ * front ends check b->status in their loops only. */
 #ifndef NIB_GRAMMAR_BUILD_H
 #define NIB_GRAMMAR_BUILD_H
 
@@ -10,7 +10,7 @@
 typedef struct nib_grammar_limits {
     uint32_t max_states; /* nodes */
     uint32_t max_edges;
-    uint32_t max_depth;  /* nesting of groups, schemas, JSON */
+    uint32_t max_depth;   /* nesting of groups, schemas, JSON */
     uint64_t deadline_ms; /* by nib_grammar_clock_ms */
 } nib_grammar_limits;
 
@@ -20,10 +20,10 @@ typedef struct nib_grammar_draft_edge {
 } nib_grammar_draft_edge;
 
 typedef struct nib_grammar_draft_rule {
-    nib_grammar_rule rule; /* start: a node */
-    uint32_t end;          /* the node where it ends */
+    nib_grammar_rule rule;   /* start: a node */
+    uint32_t end;            /* the node where it ends */
     uint32_t body, body_end; /* of a repetition, from start to start; NIB_GRAMMAR_NO: none */
-    uint64_t offset;       /* in the text, for messages */
+    uint64_t offset;         /* in the text, for messages */
 } nib_grammar_draft_rule;
 
 typedef struct nib_grammar_build {

@@ -1,5 +1,5 @@
-/* grammar/carry.c - the same configuration elsewhere: in a fresh automaton, or with counts that are far from their bounds
- * replaced by one that stands for all of them, so that they share a mask. */
+/* grammar/carry.c - the same configuration elsewhere: in a fresh automaton, or with counts that are far from their
+ * bounds replaced by one that stands for all of them, so that they share a mask. */
 #include "base/mem.h"
 #include "grammar/intern.h"
 
@@ -79,11 +79,13 @@ uint32_t nib_grammar_run_far(nib_grammar_run *r, uint32_t config, uint32_t len) 
 static uint32_t carry_marks(nib_grammar_run *to, const nib_grammar_run *from, const nib_grammar_frame *f) {
     uint32_t marks = NIB_GRAMMAR_NO, n_keys = from->g->rules[f->rule].n_keys;
     for (uint32_t k = 0; k < n_keys && f->marks != NIB_GRAMMAR_NO; k++)
-        if (from->marks[f->marks + k / 64] >> k % 64 & 1) marks = nib_grammar_with_key(to, marks, k, (n_keys + 63) / 64);
+        if (from->marks[f->marks + k / 64] >> k % 64 & 1)
+            marks = nib_grammar_with_key(to, marks, k, (n_keys + 63) / 64);
     return marks;
 }
 
-/* Frames go back to frames of lower numbers only: marked from the last to the first, made from the first to the last. */
+/* Frames go back to frames of lower numbers only: marked from the last to the first, made from the first to the last.
+ */
 bool nib_grammar_run_carry(nib_grammar_run *to, const nib_grammar_run *from, uint32_t *configs, size_t n) {
     uint32_t *map = nib_calloc(from->n_frames + 1, sizeof *map); /* 0: not needed, 1: needed, else the new number + 2 */
     bool ok = map != NULL;

@@ -15,8 +15,10 @@ void nib_grammar_charset_free(nib_grammar_charset *set) {
 
 static void add(nib_grammar_charset *set, uint32_t lo, uint32_t hi) {
     if (lo > hi || set->failed) return;
-    if (!nib_grow(&set->ranges, &set->capacity, set->n + 1, sizeof *set->ranges)) set->failed = true;
-    else set->ranges[set->n++] = (nib_grammar_range){lo, hi};
+    if (!nib_grow(&set->ranges, &set->capacity, set->n + 1, sizeof *set->ranges))
+        set->failed = true;
+    else
+        set->ranges[set->n++] = (nib_grammar_range){lo, hi};
 }
 
 void nib_grammar_charset_add(nib_grammar_charset *set, uint32_t lo, uint32_t hi) {
@@ -45,8 +47,10 @@ void nib_grammar_charset_sort(nib_grammar_charset *set) {
     qsort(set->ranges, set->n, sizeof *set->ranges, by_lo);
     for (size_t i = 1; i < set->n; i++) {
         nib_grammar_range *last = &set->ranges[n], r = set->ranges[i];
-        if (r.lo <= last->hi + 1) last->hi = r.hi > last->hi ? r.hi : last->hi;
-        else set->ranges[++n] = r;
+        if (r.lo <= last->hi + 1)
+            last->hi = r.hi > last->hi ? r.hi : last->hi;
+        else
+            set->ranges[++n] = r;
     }
     set->n = n + 1;
 }
@@ -67,8 +71,10 @@ bool nib_grammar_charset_has(const nib_grammar_charset *set, uint32_t c) {
     size_t lo = 0, hi = set->n;
     while (lo < hi) {
         size_t mid = (lo + hi) / 2;
-        if (set->ranges[mid].hi < c) lo = mid + 1;
-        else hi = mid;
+        if (set->ranges[mid].hi < c)
+            lo = mid + 1;
+        else
+            hi = mid;
     }
     return lo < set->n && set->ranges[lo].lo <= c;
 }
@@ -78,8 +84,10 @@ void nib_grammar_charset_meet(const nib_grammar_charset *a, const nib_grammar_ch
     for (size_t i = 0, j = 0; i < a->n && j < b->n;) {
         nib_grammar_range x = a->ranges[i], y = b->ranges[j];
         add(out, x.lo > y.lo ? x.lo : y.lo, x.hi < y.hi ? x.hi : y.hi);
-        if (x.hi < y.hi) i++;
-        else j++;
+        if (x.hi < y.hi)
+            i++;
+        else
+            j++;
     }
 }
 
@@ -105,16 +113,19 @@ static void draw_chain(nib_grammar_build *b, uint32_t from, uint32_t to, const c
     }
 }
 
-/* A range of one length of UTF-8 as chains: it is cut where continuation bytes do not run from 80 to BF, at most five cuts. */
+/* A range of one length of UTF-8 as chains: it is cut where continuation bytes do not run from 80 to BF, at most five
+ * cuts. */
 static void draw_range(nib_grammar_build *b, uint32_t from, uint32_t to, uint32_t lo, uint32_t hi) {
     char a[4], z[4];
     while (lo <= hi && b->status == NIB_OK) {
         uint32_t end = hi;
         for (unsigned shift = 18; shift > 0; shift -= 6) {
-            uint32_t below = (1u << shift) - 1; /* bits of the last continuation bytes */
-            if (lo >> shift == end >> shift) continue;      /* the bytes before them are equal */
-            if (lo & below) end = lo | below;               /* cut after the first incomplete block */
-            else if ((end & below) != below) end = (end & ~below) - 1; /* … before the last one */
+            uint32_t below = (1u << shift) - 1;        /* bits of the last continuation bytes */
+            if (lo >> shift == end >> shift) continue; /* the bytes before them are equal */
+            if (lo & below)
+                end = lo | below; /* cut after the first incomplete block */
+            else if ((end & below) != below)
+                end = (end & ~below) - 1; /* … before the last one */
         }
         size_t n = nib_grammar_put_char(lo, a);
         nib_grammar_put_char(end, z);
@@ -163,8 +174,10 @@ static void draw_hex(nib_grammar_build *b, uint32_t from, uint32_t to, uint32_t 
         for (unsigned shift = 12; shift > 0; shift -= 4) {
             uint32_t below = (1u << shift) - 1;
             if (lo >> shift == end >> shift) continue;
-            if (lo & below) end = lo | below;
-            else if ((end & below) != below) end = (end & ~below) - 1;
+            if (lo & below)
+                end = lo | below;
+            else if ((end & below) != below)
+                end = (end & ~below) - 1;
         }
         for (unsigned shift = 16; shift > 0; shift -= 4) {
             uint32_t next = shift == 4 ? to : nib_grammar_node(b);
@@ -180,8 +193,10 @@ static void draw_pairs(nib_grammar_build *b, uint32_t from, uint32_t to, uint32_
     while (lo <= hi && b->status == NIB_OK) {
         uint32_t x = lo - 0x10000, end = hi - 0x10000;
         if (x >> 10 != end >> 10) { /* several first halves: only with all second ones */
-            if (x & 0x3FF) end = x | 0x3FF;
-            else if ((end & 0x3FF) != 0x3FF) end = (end & ~UINT32_C(0x3FF)) - 1;
+            if (x & 0x3FF)
+                end = x | 0x3FF;
+            else if ((end & 0x3FF) != 0x3FF)
+                end = (end & ~UINT32_C(0x3FF)) - 1;
         }
         nib_grammar_piece middle = nib_grammar_text(b, (nib_str){"\\u", 2});
         draw_hex(b, from, middle.start, 0xD800 + (x >> 10), 0xD800 + (end >> 10));

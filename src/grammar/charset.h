@@ -1,5 +1,5 @@
-/* grammar/charset.h - sets of characters as sorted ranges, and drawing them as byte ranges of UTF-8. Surrogates are never in a
- * set. */
+/* grammar/charset.h - sets of characters as sorted ranges, and drawing them as byte ranges of UTF-8. Surrogates are
+ * never in a set. */
 #ifndef NIB_GRAMMAR_CHARSET_H
 #define NIB_GRAMMAR_CHARSET_H
 
@@ -26,8 +26,8 @@ bool nib_grammar_charset_has(const nib_grammar_charset *set, uint32_t c);
 void nib_grammar_charset_meet(const nib_grammar_charset *a, const nib_grammar_charset *b, nib_grammar_charset *out);
 
 void nib_grammar_charset_draw(nib_grammar_build *b, uint32_t from, uint32_t to, const nib_grammar_charset *set);
-/* As characters between the quotes of a JSON string: control characters, quote and backslash escaped; others as they are, and
- * those beyond ASCII also as \uXXXX. with_escapes: all of them also escaped in every way that JSON has. */
+/* As characters between the quotes of a JSON string: control characters, quote and backslash escaped; others as they
+ * are, and those beyond ASCII also as \uXXXX. with_escapes: all of them also escaped in every way that JSON has. */
 void nib_grammar_charset_draw_json(nib_grammar_build *b, uint32_t from, uint32_t to, const nib_grammar_charset *set,
                                    bool with_escapes);
 

@@ -6,16 +6,20 @@
 static void put_byte(nib_buf *out, unsigned c) {
     static const char letters[] = "\t\r\n", names[] = "trn";
     const char *found = c ? strchr(letters, (int)c) : NULL;
-    if (found) nib_buf_printf(out, "'\\%c'", names[found - letters]);
-    else if (c == '\'' || c == '\\') nib_buf_printf(out, "'\\%c'", (int)c);
-    else if (c >= 0x20 && c < 0x7F) nib_buf_printf(out, "'%c'", (int)c);
-    else nib_buf_printf(out, "%02X", c);
+    if (found)
+        nib_buf_printf(out, "'\\%c'", names[found - letters]);
+    else if (c == '\'' || c == '\\')
+        nib_buf_printf(out, "'\\%c'", (int)c);
+    else if (c >= 0x20 && c < 0x7F)
+        nib_buf_printf(out, "'%c'", (int)c);
+    else
+        nib_buf_printf(out, "%02X", c);
 }
 
 static void put_range(nib_buf *out, unsigned lo, unsigned hi) {
     put_byte(out, lo);
     if (hi == lo) return;
-    nib_buf_str(out, hi == lo + 1 ? " " : "-");
+    nib_buf_str(out, hi == lo + 1 ? ", " : "-");
     put_byte(out, hi);
 }
 
@@ -30,19 +34,30 @@ static void put_classes(const nib_grammar *g, nib_buf *out, unsigned lo, unsigne
 static void put_edge(const nib_grammar *g, const nib_grammar_edge *e, nib_buf *out) {
     const nib_grammar_rule *rule;
     switch ((nib_grammar_edge_kind)e->kind) {
-    case NIB_GRAMMAR_BYTES: put_classes(g, out, e->lo, e->hi); break;
-    case NIB_GRAMMAR_TOKEN: nib_buf_printf(out, "%s<[%u]>", e->lo ? "!" : "", e->arg); break;
+    case NIB_GRAMMAR_BYTES:
+        put_classes(g, out, e->lo, e->hi);
+        break;
+    case NIB_GRAMMAR_TOKEN:
+        nib_buf_printf(out, "%s<[%u]>", e->lo ? "!" : "", e->arg);
+        break;
     case NIB_GRAMMAR_CALL:
         rule = &g->rules[e->arg];
         nib_buf_printf(out, "%.*s(%u)", (int)rule->name_len, g->names.ptr + rule->name, e->arg);
         break;
-    case NIB_GRAMMAR_CHECK: nib_buf_str(out, "if enough"); break;
-    case NIB_GRAMMAR_INC: nib_buf_str(out, "turn"); break;
-    case NIB_GRAMMAR_MARK:
-        if (e->arg == NIB_GRAMMAR_NO) nib_buf_str(out, "other key");
-        else nib_buf_printf(out, "key %u", e->arg);
+    case NIB_GRAMMAR_CHECK:
+        nib_buf_str(out, "if enough");
         break;
-    case NIB_GRAMMAR_EMPTY: break;
+    case NIB_GRAMMAR_INC:
+        nib_buf_str(out, "turn");
+        break;
+    case NIB_GRAMMAR_MARK:
+        if (e->arg == NIB_GRAMMAR_NO)
+            nib_buf_str(out, "other key");
+        else
+            nib_buf_printf(out, "key %u", e->arg);
+        break;
+    case NIB_GRAMMAR_EMPTY:
+        break;
     }
     nib_buf_printf(out, " -> %u", e->to);
 }
@@ -58,8 +73,8 @@ static void put_rule(const nib_grammar *g, size_t i, nib_buf *out) {
 
 bool nib_grammar_explain(nib_grammar *g) {
     nib_buf *out = &g->text;
-    nib_buf_printf(out, "%zu states, %zu edges, %u classes of bytes; begins with rule %u\n", g->n_states, g->n_edges, g->n_classes,
-                   g->root);
+    nib_buf_printf(out, "%zu states, %zu edges, %u classes of bytes; begins with rule %u\n", g->n_states, g->n_edges,
+                   g->n_classes, g->root);
     for (size_t i = 0; i < g->n_rules; i++)
         if (g->rules[i].start != NIB_GRAMMAR_NO) put_rule(g, i, out);
     for (size_t i = 0; i < g->n_states; i++) {

@@ -1,5 +1,5 @@
-/* grammar/finish.c - drawn rules in -> the arrays of a nib_grammar out: what may be empty is found, what cannot end is cut
- * off, empty edges go, equal beginnings and ends of paths are merged (merge.c), left recursion is refused. */
+/* grammar/finish.c - drawn rules in -> the arrays of a nib_grammar out: what may be empty is found, what cannot end is
+ * cut off, empty edges go, equal beginnings and ends of paths are merged (merge.c), left recursion is refused. */
 #include "grammar/finish.h"
 
 #include "base/mem.h"
@@ -23,13 +23,15 @@ typedef struct finish {
     size_t n_stack;
     uint8_t *may_be_empty, *can_end; /* by node: reaches the end of its rule reading nothing / at all */
     uint8_t *rule_empty, *rule_ends; /* by rule */
-    uint32_t *starts;      /* by node: the rule that starts there; NIB_GRAMMAR_NO */
+    uint32_t *starts;                /* by node: the rule that starts there; NIB_GRAMMAR_NO */
     nib_grammar *g;
 } finish;
 
 static void *take(finish *f, size_t n, size_t size) {
     void *p = nib_calloc(n + 1, size);
-    if (!p) nib_grammar_build_fail(f->b, NIB_E_NOMEM, NIB_NO_OFFSET, "no memory for a grammar of %zu states", f->b->n_nodes);
+    if (!p)
+        nib_grammar_build_fail(f->b, NIB_E_NOMEM, NIB_NO_OFFSET, "no memory for a grammar of %zu states",
+                               f->b->n_nodes);
     return p;
 }
 
@@ -102,8 +104,8 @@ static void find_empty(finish *f) {
     }
 }
 
-/* Puts the body of a repetition between INC and the start; one that may be empty is a rule of its own, of which only what is
- * not empty counts, so no minimum is left. */
+/* Puts the body of a repetition between INC and the start; one that may be empty is a rule of its own, of which only
+ * what is not empty counts, so no minimum is left. */
 static void wire_repetition(finish *f, uint32_t i) {
     nib_grammar_build *b = f->b;
     nib_grammar_draft_rule *r = &b->rules[i];
@@ -163,7 +165,8 @@ static void find_marks(finish *f, key_marks *marks) {
                 if (b->edges[e].edge.kind != NIB_GRAMMAR_MARK || b->edges[e].edge.arg == NIB_GRAMMAR_NO) continue;
                 if (nib_grow(&marks->list, &marks->capacity, marks->n + 1, sizeof *marks->list))
                     marks->list[marks->n++] = (key_mark){e, i};
-                else nib_grammar_build_fail(b, NIB_E_NOMEM, NIB_NO_OFFSET, "no memory for %zu keys", marks->n);
+                else
+                    nib_grammar_build_fail(b, NIB_E_NOMEM, NIB_NO_OFFSET, "no memory for %zu keys", marks->n);
             }
         }
     }
@@ -178,7 +181,8 @@ static bool keys_can_end(const finish *f, uint32_t rule, const key_marks *marks)
     memset(marks->found, 0, n_words * sizeof *marks->found);
     for (size_t i = 0; i < marks->n; i++) {
         const nib_grammar_edge *edge = &b->edges[marks->list[i].edge].edge;
-        if (marks->list[i].rule == rule && f->can_end[edge->to]) marks->found[edge->arg / 64] |= UINT64_C(1) << edge->arg % 64;
+        if (marks->list[i].rule == rule && f->can_end[edge->to])
+            marks->found[edge->arg / 64] |= UINT64_C(1) << edge->arg % 64;
     }
     for (size_t w = 0; w < n_words; w++)
         if (b->words[r->required + w] & ~marks->found[w]) return false;
@@ -299,8 +303,8 @@ static void fill_state(finish *f, state_list *s, uint32_t state, const uint8_t *
                 continue;
             }
             if (s->n_edges >= b->limits->max_edges)
-                nib_grammar_build_fail(b, NIB_E_LIMIT, NIB_NO_OFFSET, "the grammar needs more than %u edges (max_edges)",
-                                       b->limits->max_edges);
+                nib_grammar_build_fail(b, NIB_E_LIMIT, NIB_NO_OFFSET,
+                                       "the grammar needs more than %u edges (max_edges)", b->limits->max_edges);
             else if (!nib_grow(&s->edges, &s->edges_capacity, s->n_edges + 1, sizeof *s->edges))
                 nib_grammar_build_fail(b, NIB_E_NOMEM, NIB_NO_OFFSET, "no memory for %zu edges", s->n_edges);
             if (b->status != NIB_OK) return;
@@ -477,8 +481,10 @@ nib_status nib_grammar_finish(nib_grammar_build *b, uint32_t root, nib_grammar *
     finish f = {.b = b};
     *out = NULL;
     if (b->status == NIB_OK && prepare(&f)) {
-        if (!f.rule_ends[root]) nib_grammar_build_fail(b, NIB_E_FORMAT, NIB_NO_OFFSET, "no text matches this grammar");
-        else make_grammar(&f, root);
+        if (!f.rule_ends[root])
+            nib_grammar_build_fail(b, NIB_E_FORMAT, NIB_NO_OFFSET, "no text matches this grammar");
+        else
+            make_grammar(&f, root);
     }
     free_reverse(&f.rev);
     nib_free(f.stack);

@@ -4,8 +4,8 @@
 
 #include "grammar/build.h"
 
-/* Merges states that are reached by the same path or from which the same is possible. False: memory was out; the grammar is
- * whole all the same. */
+/* Merges states that are reached by the same path or from which the same is possible. False: memory was out; the
+ * grammar is whole all the same. */
 bool nib_grammar_merge(nib_grammar *g);
 /* Sorts edges, finds classes of bytes and flags of states. */
 void nib_grammar_classify(nib_grammar *g);

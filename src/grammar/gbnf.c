@@ -1,7 +1,7 @@
 /* grammar/gbnf.c - llama.cpp's notation for grammars -> rules.
  *
- *     name ::= sequence | sequence      a sequence of the following, each with * + ? {m} {m,} {m,n} behind it if need be:
- *     "text"  [a-z]  [^a-z]  .  name  (…)  <[id]>  <name-of-token>  !<[id]>       # comment
+ *     name ::= sequence | sequence      a sequence of the following, each with * + ? {m} {m,} {m,n} behind it if need
+ * be: "text"  [a-z]  [^a-z]  .  name  (…)  <[id]>  <name-of-token>  !<[id]>       # comment
  *
  * Groups are kept on a stack of their own, so nesting costs no stack of the machine. */
 #include "base/mem.h"
@@ -24,7 +24,7 @@ typedef struct group {
 typedef struct named {
     nib_str name;
     uint32_t rule;
-    size_t offset;    /* of the first use */
+    size_t offset; /* of the first use */
     bool is_defined;
 } named;
 
@@ -128,7 +128,7 @@ static uint32_t read_hex(parser *p, int n) {
     uint32_t x = 0;
     for (int i = 0; i < n; i++, p->p++) {
         char c = p->p < p->end ? *p->p : 0;
-        uint32_t digit = c >= '0' && c <= '9' ? (uint32_t)(c - '0')
+        uint32_t digit = c >= '0' && c <= '9'                 ? (uint32_t)(c - '0')
                          : (c | 32) >= 'a' && (c | 32) <= 'f' ? (uint32_t)((c | 32) - 'a' + 10)
                                                               : 16;
         if (digit == 16) {
@@ -154,10 +154,14 @@ static uint32_t read_char(parser *p) {
     char letter = ++p->p < p->end ? *p->p++ : 0;
     const char *found = letter ? strchr(letters, letter) : NULL;
     if (found) return (uint32_t)values[found - letters];
-    if (letter == 'x') c = read_hex(p, 2);
-    else if (letter == 'u') c = read_hex(p, 4);
-    else if (letter == 'U') c = read_hex(p, 8);
-    else FAIL(p, begin, "unknown escape; there are \\t \\r \\n \\\\ \\\" \\[ \\] \\- \\xHH \\uHHHH \\UHHHHHHHH");
+    if (letter == 'x')
+        c = read_hex(p, 2);
+    else if (letter == 'u')
+        c = read_hex(p, 4);
+    else if (letter == 'U')
+        c = read_hex(p, 8);
+    else
+        FAIL(p, begin, "unknown escape; there are \\t \\r \\n \\\\ \\\" \\[ \\] \\- \\xHH \\uHHHH \\UHHHHHHHH");
     if (c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) FAIL(p, begin, "U+%X is no character", (unsigned)c);
     return c;
 }
@@ -222,8 +226,10 @@ static uint32_t read_number(parser *p, const char *what) {
     const char *begin = p->p;
     uint64_t x = 0;
     while (p->p < p->end && *p->p >= '0' && *p->p <= '9' && x <= UINT32_MAX) x = x * 10 + (uint64_t)(*p->p++ - '0');
-    if (p->p == begin) FAIL(p, begin, "%s was expected", what);
-    else if (x >= INT32_MAX) FAIL(p, begin, "%s is too large", what);
+    if (p->p == begin)
+        FAIL(p, begin, "%s was expected", what);
+    else if (x >= INT32_MAX)
+        FAIL(p, begin, "%s is too large", what);
     return failed(p) ? 0 : (uint32_t)x;
 }
 
@@ -251,15 +257,18 @@ static nib_grammar_piece read_token(parser *p) {
         p->p += 2;
     } else {
         const char *close = memchr(p->p, '>', (size_t)(p->end - p->p));
-        if (!close) FAIL(p, p->p, "the token that begins here has no closing >");
-        else id = token_by_name(p, (nib_str){p->p, (size_t)(close + 1 - p->p)});
+        if (!close)
+            FAIL(p, p->p, "the token that begins here has no closing >");
+        else
+            id = token_by_name(p, (nib_str){p->p, (size_t)(close + 1 - p->p)});
         if (close) p->p = close + 1;
     }
     const nib_grammar_vocab *v = p->b->vocab;
     if (!failed(p) && v && id >= v->n_tokens) FAIL(p, begin, "token %u, and the model has %u", id, v->n_tokens);
     if (!failed(p) && v && !(v->all[id / 32] >> id % 32 & 1))
         FAIL(p, begin, "token %u ends the text: it is allowed where the grammar ends, and nowhere else", id);
-    nib_grammar_draw(p->b, piece.start, (nib_grammar_edge){.to = piece.end, .arg = id, .kind = NIB_GRAMMAR_TOKEN, .lo = is_negated});
+    nib_grammar_draw(p->b, piece.start,
+                     (nib_grammar_edge){.to = piece.end, .arg = id, .kind = NIB_GRAMMAR_TOKEN, .lo = is_negated});
     return piece;
 }
 
@@ -268,8 +277,8 @@ static nib_grammar_piece read_token(parser *p) {
 static void open_group(parser *p) {
     nib_grammar_build *b = p->b;
     if (p->n_groups > b->limits->max_depth)
-        nib_grammar_build_fail(b, NIB_E_LIMIT, (uint64_t)(p->p - p->start), "groups are nested deeper than %u (max_depth)",
-                               b->limits->max_depth);
+        nib_grammar_build_fail(b, NIB_E_LIMIT, (uint64_t)(p->p - p->start),
+                               "groups are nested deeper than %u (max_depth)", b->limits->max_depth);
     else if (!nib_grow(&p->groups, &p->groups_capacity, p->n_groups + 1, sizeof *p->groups))
         nib_grammar_build_fail(b, NIB_E_NOMEM, NIB_NO_OFFSET, "no memory for %zu groups", p->n_groups);
     if (failed(p)) return;
@@ -297,7 +306,8 @@ static void read_bounds(parser *p, uint32_t *min, uint32_t *max) {
         skip_blanks(p, true);
     }
     if (!failed(p) && !at(p, '}')) FAIL(p, p->p, "} was expected");
-    if (!failed(p) && *max < *min) FAIL(p, begin, "{%u,%u}: the greatest number of turns is below the least", *min, *max);
+    if (!failed(p) && *max < *min)
+        FAIL(p, begin, "{%u,%u}: the greatest number of turns is below the least", *min, *max);
     if (!failed(p) && *min > MAX_MIN_TURNS)
         nib_grammar_build_fail(p->b, NIB_E_LIMIT, (uint64_t)(begin - p->start),
                                "{%u}: more than %d turns cannot be demanded, only allowed", *min, MAX_MIN_TURNS);
@@ -309,11 +319,16 @@ static void add_piece(parser *p, nib_grammar_piece piece, bool newlines) {
     while (!failed(p)) {
         uint32_t min = 1, max = 1;
         skip_blanks(p, newlines);
-        if (at(p, '*')) min = 0, max = NIB_GRAMMAR_NO, p->p++;
-        else if (at(p, '+')) max = NIB_GRAMMAR_NO, p->p++;
-        else if (at(p, '?')) min = 0, p->p++;
-        else if (at(p, '{')) read_bounds(p, &min, &max);
-        else break;
+        if (at(p, '*'))
+            min = 0, max = NIB_GRAMMAR_NO, p->p++;
+        else if (at(p, '+'))
+            max = NIB_GRAMMAR_NO, p->p++;
+        else if (at(p, '?'))
+            min = 0, p->p++;
+        else if (at(p, '{'))
+            read_bounds(p, &min, &max);
+        else
+            break;
         if (!failed(p)) piece = nib_grammar_repeat(p->b, piece, min, max);
     }
     if (failed(p)) return;
@@ -324,10 +339,14 @@ static void add_piece(parser *p, nib_grammar_piece piece, bool newlines) {
 
 static void read_item(parser *p, bool newlines) {
     char c = *p->p;
-    if (c == '"') add_piece(p, read_text(p), newlines);
-    else if (c == '[') add_piece(p, read_class(p), newlines);
-    else if (c == '.') add_piece(p, read_any(p), newlines);
-    else if (c == '<' || c == '!') add_piece(p, read_token(p), newlines);
+    if (c == '"')
+        add_piece(p, read_text(p), newlines);
+    else if (c == '[')
+        add_piece(p, read_class(p), newlines);
+    else if (c == '.')
+        add_piece(p, read_any(p), newlines);
+    else if (c == '<' || c == '!')
+        add_piece(p, read_token(p), newlines);
     else if (is_word(c)) {
         named *n = find_name(p, read_name(p));
         if (n) add_piece(p, nib_grammar_calls(p->b, n->rule), newlines);
@@ -350,7 +369,8 @@ static nib_grammar_piece read_alternatives(parser *p) {
             nib_grammar_empty(p->b, g->start, g->at);
             skip_blanks(p, true);
         } else if (p->p == p->end || *p->p == '\n' || *p->p == '\r') {
-            if (!is_outermost) FAIL(p, p->start + p->groups[p->n_groups - 1].offset, "the group that begins here has no closing )");
+            if (!is_outermost)
+                FAIL(p, p->start + p->groups[p->n_groups - 1].offset, "the group that begins here has no closing )");
             break;
         } else if (at(p, '(')) {
             open_group(p);

@@ -13,7 +13,8 @@ static const front_fn FRONTS[] = {
 #undef SYNTAX
 };
 
-static nib_status compile(nib_grammar **out, const nib_grammar_source *source, const nib_grammar_vocab *vocab, nib_error *err) {
+static nib_status compile(nib_grammar **out, const nib_grammar_source *source, const nib_grammar_vocab *vocab,
+                          nib_error *err) {
     const nib_grammar_config *c = source->config;
     nib_grammar_limits limits = {c->max_states, c->max_edges, c->max_depth, nib_grammar_clock_ms() + c->max_ms};
     nib_grammar_build b = {.limits = &limits, .vocab = vocab};
@@ -29,10 +30,12 @@ nib_status nib_grammar_new(nib_grammar **out, const char *text, size_t len, cons
     nib_grammar_source source = {{text ? text : "", len}, config ? config : &defaults};
     const nib_grammar_config *c = source.config;
     *out = NULL;
-    if (c->size != sizeof *c || (unsigned)c->syntax >= sizeof FRONTS / sizeof *FRONTS || (unsigned)c->space > NIB_JSON_SPACE_PRETTY)
+    if (c->size != sizeof *c || (unsigned)c->syntax >= sizeof FRONTS / sizeof *FRONTS ||
+        (unsigned)c->space > NIB_JSON_SPACE_PRETTY)
         return nib_fail(err, NIB_E_ARG, "a nib_grammar_config that was not made by NIB_GRAMMAR_CONFIG_INIT");
     if (len > c->max_text_bytes)
-        return nib_fail(err, NIB_E_LIMIT, "a grammar of %zu bytes, at most %u are allowed (max_text_bytes)", len, c->max_text_bytes);
+        return nib_fail(err, NIB_E_LIMIT, "a grammar of %zu bytes, at most %u are allowed (max_text_bytes)", len,
+                        c->max_text_bytes);
     NIB_TRY(compile(out, &source, vocab, err));
     nib_grammar *g = *out;
     g->max_items = c->max_items;

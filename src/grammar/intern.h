@@ -1,4 +1,5 @@
-/* grammar/intern.h - private to run.c and carry.c: numbers for frames and configurations. Functions fail by r->status. */
+/* grammar/intern.h - private to run.c and carry.c: numbers for frames and configurations. Functions fail by r->status.
+ */
 #ifndef NIB_GRAMMAR_INTERN_H
 #define NIB_GRAMMAR_INTERN_H
 

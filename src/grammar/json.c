@@ -85,9 +85,12 @@ static nib_str read_string(reader *r) {
     while (!r->failed) {
         uint32_t c;
         size_t len = r->p < r->end ? nib_utf8_char(r->p, (size_t)(r->end - r->p), &c) : 0;
-        if (r->p >= r->end) fail(r, "a string without its closing quote");
-        else if (!len) fail(r, "bytes that are not UTF-8");
-        else if (c < 0x20) fail(r, "a control character in a string");
+        if (r->p >= r->end)
+            fail(r, "a string without its closing quote");
+        else if (!len)
+            fail(r, "bytes that are not UTF-8");
+        else if (c < 0x20)
+            fail(r, "a control character in a string");
         if (r->failed || c == '"') break;
         if (c == '\\') {
             r->p++;
@@ -183,11 +186,15 @@ static nib_grammar_json *new_child(reader *r, nib_grammar_json *parent, nib_gram
     *node = (nib_grammar_json){.parent = parent};
     if (!parent) return node;
     node->index = parent->n++;
-    if (before) before->next = node;
-    else parent->first = node;
+    if (before)
+        before->next = node;
+    else
+        parent->first = node;
     if (parent->kind != NIB_GRAMMAR_JSON_OBJECT) return node;
-    if (!skip(r, '"')) fail(r, "a key in quotes was expected");
-    else node->key = read_string(r);
+    if (!skip(r, '"'))
+        fail(r, "a key in quotes was expected");
+    else
+        node->key = read_string(r);
     if (!r->failed && !skip(r, ':')) fail(r, ": was expected");
     return node;
 }
@@ -205,7 +212,7 @@ nib_grammar_json *nib_grammar_json_read(nib_str text, uint32_t max_depth, nib_ar
         }
         nib_grammar_json *last = node;
         if (opens) open = node;
-        bool is_fresh = opens; /* nothing inside yet */
+        bool is_fresh = opens;      /* nothing inside yet */
         while (open && !r.failed) { /* close what ends here, or go on to the next child */
             char close = open->kind == NIB_GRAMMAR_JSON_OBJECT ? '}' : ']';
             if (skip(&r, close)) {
@@ -216,7 +223,8 @@ nib_grammar_json *nib_grammar_json_read(nib_str text, uint32_t max_depth, nib_ar
                 is_fresh = false;
                 continue;
             }
-            if (!is_fresh && !skip(&r, ',')) fail(&r, open->kind == NIB_GRAMMAR_JSON_OBJECT ? ", or } was expected" : ", or ] was expected");
+            if (!is_fresh && !skip(&r, ','))
+                fail(&r, open->kind == NIB_GRAMMAR_JSON_OBJECT ? ", or } was expected" : ", or ] was expected");
             break;
         }
         node = open && !r.failed ? new_child(&r, open, is_fresh ? NULL : last) : NULL;
@@ -274,9 +282,12 @@ void nib_grammar_json_pointer(const nib_grammar_json *node, nib_buf *out) {
         nib_buf_char(out, '/');
         if (n->parent->kind == NIB_GRAMMAR_JSON_ARRAY) nib_buf_printf(out, "%u", n->index);
         for (size_t i = 0; i < n->key.len; i++) {
-            if (n->key.ptr[i] == '~') nib_buf_str(out, "~0");
-            else if (n->key.ptr[i] == '/') nib_buf_str(out, "~1");
-            else nib_buf_char(out, n->key.ptr[i]);
+            if (n->key.ptr[i] == '~')
+                nib_buf_str(out, "~0");
+            else if (n->key.ptr[i] == '/')
+                nib_buf_str(out, "~1");
+            else
+                nib_buf_char(out, n->key.ptr[i]);
         }
     }
 }

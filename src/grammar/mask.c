@@ -6,7 +6,7 @@
 #include <string.h>
 
 typedef struct mask_entry {
-    uint32_t *bits;  /* all of them; NULL: those of the base and the ids */
+    uint32_t *bits;       /* all of them; NULL: those of the base and the ids */
     const uint32_t *base; /* of the vocabulary; NULL: none */
     uint32_t ids, n_ids;
 } mask_entry;
@@ -190,8 +190,10 @@ bool nib_grammar_mask_write(nib_grammar_run *r, uint32_t config, uint32_t *bits,
     const mask_entry *entry = &s->entries[r->configs[far].mask];
     const uint32_t *from = entry->bits ? entry->bits : entry->base;
     size_t n = n_words < v->n_mask_words ? n_words : v->n_mask_words;
-    if (from) memcpy(bits, from, n * sizeof *bits);
-    else memset(bits, 0, n * sizeof *bits);
+    if (from)
+        memcpy(bits, from, n * sizeof *bits);
+    else
+        memset(bits, 0, n * sizeof *bits);
     memset(bits + n, 0, (n_words - n) * sizeof *bits);
     for (uint32_t i = 0; i < entry->n_ids; i++) {
         uint32_t id = (uint32_t)s->ids[entry->ids + i];
@@ -205,7 +207,8 @@ uint32_t nib_grammar_mask_accept(nib_grammar_run *r, uint32_t config, nib_token 
     nib_str bytes = v->bytes[id];
     uint32_t at = bytes.len ? config : NIB_GRAMMAR_DEAD;
     r->status = NIB_OK;
-    for (size_t i = 0; i < bytes.len && at > NIB_GRAMMAR_DEAD; i++) at = nib_grammar_run_step(r, at, (uint8_t)bytes.ptr[i]);
+    for (size_t i = 0; i < bytes.len && at > NIB_GRAMMAR_DEAD; i++)
+        at = nib_grammar_run_step(r, at, (uint8_t)bytes.ptr[i]);
     if (!r->configs[config].has_tokens || at == NIB_GRAMMAR_UNKNOWN || !(v->all[id / 32] >> id % 32 & 1)) return at;
     uint32_t as_token = nib_grammar_run_token(r, config, id);
     return as_token == NIB_GRAMMAR_UNKNOWN ? as_token : nib_grammar_run_union(r, at, as_token);

@@ -1,7 +1,7 @@
 /* grammar/mask.h - which tokens may follow a configuration.
  *
- * Plain tokens are taken as a whole where a state repeats plain characters; the rest is a walk of the trees of the vocabulary,
- * in which whole branches fall away. The result is kept with the configuration, up to a limit of memory. */
+ * Plain tokens are taken as a whole where a state repeats plain characters; the rest is a walk of the trees of the
+ * vocabulary, in which whole branches fall away. The result is kept with the configuration, up to a limit of memory. */
 #ifndef NIB_GRAMMAR_MASK_H
 #define NIB_GRAMMAR_MASK_H
 

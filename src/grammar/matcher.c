@@ -11,9 +11,9 @@ enum { HISTORY = 256, RING = HISTORY + 2, MAX_FORCED = 4096 };
 struct nib_matcher {
     nib_grammar *g;
     nib_grammar_run *run;
-    uint32_t at[RING]; /* a ring; DEAD: a token ended the text */
-    uint32_t now, n_past;     /* index of the current one; how many before it are known */
-    nib_buf text;             /* of forced and expected */
+    uint32_t at[RING];    /* a ring; DEAD: a token ended the text */
+    uint32_t now, n_past; /* index of the current one; how many before it are known */
+    nib_buf text;         /* of forced and expected */
 };
 
 static uint32_t current(const nib_matcher *m) {
@@ -32,8 +32,8 @@ void nib_grammar_run_release(nib_grammar_run *run) {
     nib_grammar_run_free(run);
 }
 
-/* Moves the matcher to the grammar's run, which is a new one when the old one has grown beyond the limit. Memory that is out is
- * no error here: the old run still serves. */
+/* Moves the matcher to the grammar's run, which is a new one when the old one has grown beyond the limit. Memory that
+ * is out is no error here: the old run still serves. */
 static void settle(nib_matcher *m) {
     nib_grammar *g = m->g;
     if (nib_grammar_run_bytes(g->run) + nib_grammar_mask_bytes(g->run) > g->max_run_bytes) {
@@ -53,8 +53,10 @@ static void settle(nib_matcher *m) {
 }
 
 static nib_status fail_run(const nib_matcher *m, nib_error *err) {
-    if (m->run->status != NIB_E_LIMIT) return nib_fail_nomem(err, nib_grammar_run_bytes(m->run), "the states of a grammar");
-    return nib_fail(err, NIB_E_LIMIT, "the grammar is so ambiguous that more than %zu ways to read the text are open (max_items)",
+    if (m->run->status != NIB_E_LIMIT)
+        return nib_fail_nomem(err, nib_grammar_run_bytes(m->run), "the states of a grammar");
+    return nib_fail(err, NIB_E_LIMIT,
+                    "the grammar is so ambiguous that more than %zu ways to read the text are open (max_items)",
                     m->g->max_items);
 }
 
@@ -113,16 +115,21 @@ nib_status nib_matcher_mask(nib_matcher *m, uint32_t *mask, uint32_t n_vocab, ni
 nib_status nib_matcher_accept(nib_matcher *m, nib_token id, nib_error *err) {
     const nib_grammar_vocab *v = m->g->vocab;
     if (!v) return nib_fail(err, NIB_E_ARG, "the grammar was made without a vocabulary");
-    if (id < 0 || (uint32_t)id >= v->n_tokens) return nib_fail(err, NIB_E_ARG, "token %d, expected 0 to %u", id, v->n_tokens - 1);
+    if (id < 0 || (uint32_t)id >= v->n_tokens)
+        return nib_fail(err, NIB_E_ARG, "token %d, expected 0 to %u", id, v->n_tokens - 1);
     bool is_eog = !(v->all[(uint32_t)id / 32] >> (uint32_t)id % 32 & 1);
     nib_status status = NIB_OK;
     pthread_mutex_lock(&m->g->lock);
     settle(m);
-    uint32_t next = current(m) == NIB_GRAMMAR_DEAD || is_eog ? NIB_GRAMMAR_DEAD : nib_grammar_mask_accept(m->run, current(m), id);
+    uint32_t next =
+        current(m) == NIB_GRAMMAR_DEAD || is_eog ? NIB_GRAMMAR_DEAD : nib_grammar_mask_accept(m->run, current(m), id);
     bool ends = is_eog && current(m) != NIB_GRAMMAR_DEAD && m->run->configs[current(m)].may_end;
-    if (next == NIB_GRAMMAR_UNKNOWN) status = fail_run(m, err);
-    else if (next == NIB_GRAMMAR_DEAD && !ends) status = nib_fail(err, NIB_E_ARG, "the grammar does not allow token %d here", id);
-    else advance(m, next);
+    if (next == NIB_GRAMMAR_UNKNOWN)
+        status = fail_run(m, err);
+    else if (next == NIB_GRAMMAR_DEAD && !ends)
+        status = nib_fail(err, NIB_E_ARG, "the grammar does not allow token %d here", id);
+    else
+        advance(m, next);
     pthread_mutex_unlock(&m->g->lock);
     return status;
 }
@@ -144,8 +151,10 @@ nib_status nib_matcher_feed(nib_matcher *m, nib_str bytes, size_t *n_taken, nib_
         at = m->at[m->now];
     }
     if (n_taken) *n_taken = i;
-    if (at == NIB_GRAMMAR_UNKNOWN) status = fail_run(m, err);
-    else if (i < bytes.len) status = nib_fail_at(err, NIB_E_ARG, i, "the grammar does not allow byte %zu", i);
+    if (at == NIB_GRAMMAR_UNKNOWN)
+        status = fail_run(m, err);
+    else if (i < bytes.len)
+        status = nib_fail_at(err, NIB_E_ARG, i, "the grammar does not allow byte %zu", i);
     if (status != NIB_OK) {
         m->now = (m->now + RING - 1) % RING;
         m->n_past = n_past;

@@ -1,5 +1,5 @@
-/* grammar/merge.c - fewer states for the same language: paths that begin alike share their beginning (a list of words becomes a
- * tree), states from which the same is possible become one. Then classes of bytes, and flags. */
+/* grammar/merge.c - fewer states for the same language: paths that begin alike share their beginning (a list of words
+ * becomes a tree), states from which the same is possible become one. Then classes of bytes, and flags. */
 #include "base/hash.h"
 #include "base/mem.h"
 #include "grammar/finish.h"
@@ -28,8 +28,10 @@ static void tidy(nib_grammar_edge *edges, nib_grammar_state *s, uint32_t *entrie
     if (s->n_edges < 2) return;
     qsort(e, s->n_edges, sizeof *e, compare_edges);
     for (uint32_t i = 1; i < s->n_edges; i++) {
-        if (compare_edges(&e[n], &e[i]) != 0) e[++n] = e[i];
-        else if (entries) entries[e[i].to]--;
+        if (compare_edges(&e[n], &e[i]) != 0)
+            e[++n] = e[i];
+        else if (entries)
+            entries[e[i].to]--;
     }
     s->n_edges = n + 1;
 }
@@ -79,7 +81,8 @@ static bool join_targets(nib_grammar *g, size_t *capacity, uint32_t state, uint3
 }
 
 static bool merge_beginnings(nib_grammar *g) {
-    uint32_t *entries = nib_calloc(g->n_states + 1, sizeof *entries), *queue = nib_calloc(g->n_states + 1, sizeof *queue);
+    uint32_t *entries = nib_calloc(g->n_states + 1, sizeof *entries),
+             *queue = nib_calloc(g->n_states + 1, sizeof *queue);
     uint8_t *seen = nib_calloc(g->n_states + 1, 1);
     size_t capacity = g->n_edges, n_queue = 0, before;
     bool ok = entries && queue && seen;
@@ -116,7 +119,8 @@ static uint64_t hash_state(const nib_grammar *g, const nib_grammar_state *s) {
     for (uint32_t e = 0; e < s->n_edges; e++) {
         const nib_grammar_edge *x = &g->edges[s->edges + e];
         h = (h ^ x->to) * UINT64_C(0x9E3779B97F4A7C15);
-        h = (h ^ x->arg ^ (uint64_t)x->kind << 40 ^ (uint64_t)x->lo << 48 ^ (uint64_t)x->hi << 56) * UINT64_C(0xC2B2AE3D27D4EB4F);
+        h = (h ^ x->arg ^ (uint64_t)x->kind << 40 ^ (uint64_t)x->lo << 48 ^ (uint64_t)x->hi << 56) *
+            UINT64_C(0xC2B2AE3D27D4EB4F);
         h ^= h >> 29;
     }
     return h;
@@ -137,7 +141,8 @@ static size_t merge_once(nib_grammar *g, uint32_t *table, size_t n_table, uint32
         to[i] = i;
         if (g->states[i].flags & UINT32_C(1) << 31) continue; /* gone before */
         size_t at = hash_state(g, &g->states[i]) & (n_table - 1);
-        while (table[at] != UINT32_MAX && !is_same_state(g, &g->states[table[at]], &g->states[i])) at = (at + 1) & (n_table - 1);
+        while (table[at] != UINT32_MAX && !is_same_state(g, &g->states[table[at]], &g->states[i]))
+            at = (at + 1) & (n_table - 1);
         if (table[at] == UINT32_MAX) {
             table[at] = i;
             continue;

@@ -1,5 +1,5 @@
-/* grammar/negate.c - the complement of a pattern: first one state for each set of states (subset construction), then ends and
- * others change places. */
+/* grammar/negate.c - the complement of a pattern: first one state for each set of states (subset construction), then
+ * ends and others change places. */
 #include "base/mem.h"
 #include "grammar/pattern.h"
 
@@ -27,8 +27,10 @@ static uint32_t find_subset(subsets *s, const uint64_t *bits) {
     for (size_t i = 0; i < s->n; i++)
         if (memcmp(s->bits + i * s->n_words, bits, s->n_words * sizeof *bits) == 0) return (uint32_t)i;
     if (s->n >= MAX_SUBSETS)
-        nib_grammar_build_fail(s->b, NIB_E_LIMIT, s->b->offset, "the complement of the pattern needs more than %d states", MAX_SUBSETS);
-    else if (!nib_grow(&s->bits, &s->capacity, s->n + 1, s->n_words * sizeof *s->bits)) no_memory(s);
+        nib_grammar_build_fail(s->b, NIB_E_LIMIT, s->b->offset,
+                               "the complement of the pattern needs more than %d states", MAX_SUBSETS);
+    else if (!nib_grow(&s->bits, &s->capacity, s->n + 1, s->n_words * sizeof *s->bits))
+        no_memory(s);
     if (s->b->status != NIB_OK) return 0;
     memcpy(s->bits + s->n * s->n_words, bits, s->n_words * sizeof *bits);
     return (uint32_t)s->n++;
@@ -44,8 +46,10 @@ static int compare_cuts(const void *a, const void *b) {
 }
 
 static void add_cut(subsets *s, uint32_t c) {
-    if (nib_grow(&s->cuts, &s->cuts_capacity, s->n_cuts + 1, sizeof *s->cuts)) s->cuts[s->n_cuts++] = c;
-    else no_memory(s);
+    if (nib_grow(&s->cuts, &s->cuts_capacity, s->n_cuts + 1, sizeof *s->cuts))
+        s->cuts[s->n_cuts++] = c;
+    else
+        no_memory(s);
 }
 
 static void find_cuts(subsets *s, const uint64_t *bits) {
@@ -72,7 +76,8 @@ static void step(subsets *s, size_t i, nib_grammar_pattern *out, uint64_t *bits,
         memset(next, 0, s->n_words * sizeof *next);
         for (size_t e = 0; e < s->p->n_edges; e++) {
             const nib_grammar_pattern_edge *edge = &s->p->edges[e];
-            if (has(bits, edge->from) && nib_grammar_charset_has(&s->p->sets[edge->set], lo)) next[edge->to / 64] |= UINT64_C(1) << edge->to % 64;
+            if (has(bits, edge->from) && nib_grammar_charset_has(&s->p->sets[edge->set], lo))
+                next[edge->to / 64] |= UINT64_C(1) << edge->to % 64;
         }
         uint32_t to = find_subset(s, next);
         size_t before = s->to_capacity;

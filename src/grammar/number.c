@@ -1,9 +1,10 @@
-/* grammar/number.c - bounds -> an automaton that reads the digits of a number and compares them with the bounds as they come.
+/* grammar/number.c - bounds -> an automaton that reads the digits of a number and compares them with the bounds as they
+ * come.
  *
- * A magnitude is read from its first digit on: the comparison with a bound is decided by the number of digits before the point,
- * and among as many digits by the first that differs. So the state is the place and what the two comparisons say so far; for
- * multiples also the remainder. Numbers with an exponent have one digit before the point; there the exponents are compared
- * first. */
+ * A magnitude is read from its first digit on: the comparison with a bound is decided by the number of digits before
+ * the point, and among as many digits by the first that differs. So the state is the place and what the two comparisons
+ * say so far; for multiples also the remainder. Numbers with an exponent have one digit before the point; there the
+ * exponents are compared first. */
 #include "grammar/number.h"
 
 #include "base/mem.h"
@@ -18,9 +19,12 @@ bool nib_grammar_decimal_read(nib_str text, nib_grammar_decimal *out) {
     long exponent = 0, point = -1, n = 0;
     size_t i = d.is_negative;
     for (; i < text.len && (text.ptr[i] | 32) != 'e'; i++) {
-        if (text.ptr[i] == '.') point = n;
-        else if (n == NIB_GRAMMAR_MAX_DIGITS) return false;
-        else d.digits[n++] = text.ptr[i];
+        if (text.ptr[i] == '.')
+            point = n;
+        else if (n == NIB_GRAMMAR_MAX_DIGITS)
+            return false;
+        else
+            d.digits[n++] = text.ptr[i];
     }
     if (i < text.len) exponent = strtol(text.ptr + i + 1, NULL, 10);
     if (exponent > NIB_GRAMMAR_MAX_DIGITS || exponent < -NIB_GRAMMAR_MAX_DIGITS) return false;
@@ -87,7 +91,8 @@ typedef struct drawing {
 } drawing;
 
 static size_t spot_slot(const drawing *d, const spot *s) {
-    uint64_t key = (uint64_t)s->part << 60 ^ (uint64_t)(s->low + 1) << 56 ^ (uint64_t)(s->high + 1) << 52 ^ (uint64_t)s->n << 32 ^ s->rest;
+    uint64_t key = (uint64_t)s->part << 60 ^ (uint64_t)(s->low + 1) << 56 ^ (uint64_t)(s->high + 1) << 52 ^
+                   (uint64_t)s->n << 32 ^ s->rest;
     size_t at = (size_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> 30) & (d->n_table - 1);
     for (; d->table[at]; at = (at + 1) & (d->n_table - 1)) {
         const spot *x = &d->spots[d->table[at] - 1];
@@ -162,7 +167,8 @@ static spot after_digit(const drawing *d, spot s, char digit) {
         return s;
     }
     s.low = (int8_t)next_comparison(s.low, low, (size_t)low->n_int + s.n, (size_t)low->n_int + low->n_frac, digit);
-    s.high = (int8_t)next_comparison(s.high, high, (size_t)high->n_int + s.n, (size_t)high->n_int + high->n_frac, digit);
+    s.high =
+        (int8_t)next_comparison(s.high, high, (size_t)high->n_int + s.n, (size_t)high->n_int + high->n_frac, digit);
     s.n = most((uint16_t)(s.n + 1), low->n_frac, high->n_frac);
     s.part = IN_FRAC;
     return s;
@@ -279,8 +285,8 @@ static void draw_with_exponent(nib_grammar_build *b, uint32_t from, uint32_t to,
 
 /* ---- numbers */
 
-static void draw_sign(nib_grammar_build *b, uint32_t from, uint32_t to, const nib_grammar_decimal *low, const nib_grammar_decimal *high,
-                      const nib_grammar_number *n) {
+static void draw_sign(nib_grammar_build *b, uint32_t from, uint32_t to, const nib_grammar_decimal *low,
+                      const nib_grammar_decimal *high, const nib_grammar_number *n) {
     magnitude m = {low, high, n->is_integer, false, false, n->multiple};
     draw_magnitude(b, from, to, &m);
     if (!n->is_integer) draw_with_exponent(b, from, to, &m);
@@ -290,7 +296,8 @@ nib_grammar_piece nib_grammar_number_draw(nib_grammar_build *b, const nib_gramma
     nib_grammar_piece piece = {nib_grammar_node(b), nib_grammar_node(b)};
     nib_grammar_decimal zero = {.is_set = true}, none = {0};
     const nib_grammar_decimal *low = &n->low, *high = &n->high;
-    bool low_is_zero = low->is_set && low->n_int + low->n_frac == 0, high_is_zero = high->is_set && high->n_int + high->n_frac == 0;
+    bool low_is_zero = low->is_set && low->n_int + low->n_frac == 0,
+         high_is_zero = high->is_set && high->n_int + high->n_frac == 0;
     if (!high->is_set || !high->is_negative) /* from the greater of low and 0 */
         draw_sign(b, piece.start, piece.end, low->is_set && !low->is_negative ? low : &none, high, n);
     if (!low->is_set || low->is_negative || (low_is_zero && !low->is_exclusive)) {

@@ -22,16 +22,19 @@ static void no_memory(nib_grammar_build *b, size_t n) {
 
 uint32_t nib_grammar_pattern_state(nib_grammar_build *b, nib_grammar_pattern *p) {
     if (p->n_states >= NIB_GRAMMAR_MAX_PATTERN)
-        nib_grammar_build_fail(b, NIB_E_LIMIT, b->offset, "the pattern needs more than %d states; bounds of repetitions multiply",
+        nib_grammar_build_fail(b, NIB_E_LIMIT, b->offset,
+                               "the pattern needs more than %d states; bounds of repetitions multiply",
                                NIB_GRAMMAR_MAX_PATTERN);
-    else if (!nib_grow(&p->ends, &p->ends_capacity, p->n_states + 1, 1)) no_memory(b, p->n_states);
+    else if (!nib_grow(&p->ends, &p->ends_capacity, p->n_states + 1, 1))
+        no_memory(b, p->n_states);
     if (b->status != NIB_OK) return 0;
     p->ends[p->n_states] = 0;
     return (uint32_t)p->n_states++;
 }
 
 uint32_t nib_grammar_pattern_set(nib_grammar_build *b, nib_grammar_pattern *p, nib_grammar_charset *set) {
-    if (set->failed || !nib_grow(&p->sets, &p->sets_capacity, p->n_sets + 1, sizeof *p->sets)) no_memory(b, p->n_states);
+    if (set->failed || !nib_grow(&p->sets, &p->sets_capacity, p->n_sets + 1, sizeof *p->sets))
+        no_memory(b, p->n_states);
     if (b->status != NIB_OK) {
         nib_grammar_charset_free(set);
         return 0;
@@ -44,9 +47,12 @@ uint32_t nib_grammar_pattern_set(nib_grammar_build *b, nib_grammar_pattern *p, n
 void nib_grammar_pattern_edge_add(nib_grammar_build *b, nib_grammar_pattern *p, nib_grammar_pattern_edge edge) {
     if (b->status != NIB_OK) return;
     if (p->n_edges >= 5 * (size_t)NIB_GRAMMAR_MAX_PATTERN)
-        nib_grammar_build_fail(b, NIB_E_LIMIT, b->offset, "the pattern needs more than %d edges", 5 * NIB_GRAMMAR_MAX_PATTERN);
-    else if (!nib_grow(&p->edges, &p->edges_capacity, p->n_edges + 1, sizeof *p->edges)) no_memory(b, p->n_states);
-    else p->edges[p->n_edges++] = edge;
+        nib_grammar_build_fail(b, NIB_E_LIMIT, b->offset, "the pattern needs more than %d edges",
+                               5 * NIB_GRAMMAR_MAX_PATTERN);
+    else if (!nib_grow(&p->edges, &p->edges_capacity, p->n_edges + 1, sizeof *p->edges))
+        no_memory(b, p->n_states);
+    else
+        p->edges[p->n_edges++] = edge;
 }
 
 static int by_from(const void *a, const void *b) {
@@ -218,7 +224,8 @@ bool nib_grammar_pattern_matches(nib_grammar_build *b, const nib_grammar_pattern
         if (!len) break; /* texts of JSON are UTF-8 */
         memset(next, 0, p->n_states);
         for (size_t e = 0; e < p->n_edges; e++)
-            if (now[p->edges[e].from] && nib_grammar_charset_has(&p->sets[p->edges[e].set], c)) next[p->edges[e].to] = 1;
+            if (now[p->edges[e].from] && nib_grammar_charset_has(&p->sets[p->edges[e].set], c))
+                next[p->edges[e].to] = 1;
         swap = now;
         now = next;
         next = swap;
@@ -248,8 +255,8 @@ typedef struct tree_range { /* texts [from, to) share their first `at` bytes, wh
 } tree_range;
 
 /* The edges of one state of the tree: a character of a text leads on in it, all others lead to where anything goes. */
-static void branch(nib_grammar_build *b, nib_grammar_pattern *out, const nib_str *texts, tree_range r, uint32_t anything,
-                   tree_range *more, size_t *n_more) {
+static void branch(nib_grammar_build *b, nib_grammar_pattern *out, const nib_str *texts, tree_range r,
+                   uint32_t anything, tree_range *more, size_t *n_more) {
     nib_grammar_charset others = {0};
     size_t i = r.from;
     out->ends[r.state] = 1;
@@ -305,13 +312,17 @@ nib_grammar_piece nib_grammar_pattern_draw(nib_grammar_build *b, const nib_gramm
         nodes[s] = nib_grammar_node(b);
         if (p->ends[s]) nib_grammar_empty(b, nodes[s], end);
     }
-    if (b->status == NIB_OK && p->n_states) piece.start = nodes[0];
-    else if (b->status == NIB_OK) piece.start = nib_grammar_node(b); /* nothing matches */
+    if (b->status == NIB_OK && p->n_states)
+        piece.start = nodes[0];
+    else if (b->status == NIB_OK)
+        piece.start = nib_grammar_node(b); /* nothing matches */
     for (size_t e = 0; e < p->n_edges && b->status == NIB_OK; e++) {
         const nib_grammar_pattern_edge *edge = &p->edges[e];
         const nib_grammar_charset *set = &p->sets[edge->set];
-        if (is_json) nib_grammar_charset_draw_json(b, nodes[edge->from], nodes[edge->to], set, set->n && set->ranges[0].lo == 0);
-        else nib_grammar_charset_draw(b, nodes[edge->from], nodes[edge->to], set);
+        if (is_json)
+            nib_grammar_charset_draw_json(b, nodes[edge->from], nodes[edge->to], set, set->n && set->ranges[0].lo == 0);
+        else
+            nib_grammar_charset_draw(b, nodes[edge->from], nodes[edge->to], set);
     }
     nib_free(nodes);
     return piece;

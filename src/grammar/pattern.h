@@ -1,6 +1,6 @@
-/* grammar/pattern.h - a regular language of characters: a small automaton whose edges read sets of characters, without empty
- * edges. Made of a regular expression (regex.c); cut and met here; drawn as bytes, or as what stands between the quotes of a JSON
- * string. */
+/* grammar/pattern.h - a regular language of characters: a small automaton whose edges read sets of characters, without
+ * empty edges. Made of a regular expression (regex.c); cut and met here; drawn as bytes, or as what stands between the
+ * quotes of a JSON string. */
 #ifndef NIB_GRAMMAR_PATTERN_H
 #define NIB_GRAMMAR_PATTERN_H
 
@@ -12,7 +12,7 @@ typedef struct nib_grammar_pattern_edge {
 
 typedef struct nib_grammar_pattern { /* zero-initialise; state 0 is the first one */
     nib_grammar_pattern_edge *edges; /* sorted by from, after nib_grammar_pattern_sort */
-    uint32_t *first; /* n_states + 1 of edges, after sort */
+    uint32_t *first;                 /* n_states + 1 of edges, after sort */
     uint8_t *ends;
     nib_grammar_charset *sets;
     size_t n_edges, edges_capacity, n_states, ends_capacity, n_sets, sets_capacity;
@@ -28,9 +28,10 @@ void nib_grammar_pattern_edge_add(nib_grammar_build *b, nib_grammar_pattern *p, 
 /* Drops edges to states that cannot end, and sorts the rest. */
 void nib_grammar_pattern_sort(nib_grammar_build *b, nib_grammar_pattern *p);
 
-/* The regular expression at `text`, whose first byte is at offset `at` of the grammar. The whole text must match, or with
- * is_search some part of it. */
-void nib_grammar_pattern_read(nib_grammar_build *b, nib_str text, uint64_t at, bool is_search, nib_grammar_pattern *out);
+/* The regular expression at `text`, whose first byte is at offset `at` of the grammar. The whole text must match, or
+ * with is_search some part of it. */
+void nib_grammar_pattern_read(nib_grammar_build *b, nib_str text, uint64_t at, bool is_search,
+                              nib_grammar_pattern *out);
 /* Texts of min … max characters (max NIB_GRAMMAR_NO: no end). */
 void nib_grammar_pattern_cut(nib_grammar_build *b, nib_grammar_pattern *p, uint32_t min, uint32_t max);
 /* p becomes what is in both. */

@@ -1,7 +1,6 @@
 /* grammar/plain.c - finds the states that repeat plain characters. */
 #include "grammar/plain.h"
 
-
 /* Whether the only thing to do at `at` is to count and be at state again. */
 static bool counts_back(const nib_grammar *g, uint32_t at, uint32_t state) {
     const nib_grammar_state *s = &g->states[at];
@@ -16,8 +15,9 @@ typedef struct search {
     bool direct, counted; /* all characters so far lead back this way */
 } search;
 
-/* The target of `at` by the byte; NIB_GRAMMAR_NO when there is none. Of several the one that is the state goes first: a token
- * has to be in the mask for one way only. With counts there must be one way: tokens that are too long for it are out. */
+/* The target of `at` by the byte; NIB_GRAMMAR_NO when there is none. Of several the one that is the state goes first: a
+ * token has to be in the mask for one way only. With counts there must be one way: tokens that are too long for it are
+ * out. */
 static uint32_t step(search *f, uint32_t at, uint8_t byte) {
     const nib_grammar_state *s = &f->g->states[at];
     uint8_t c = f->g->class_of[byte];
@@ -52,7 +52,8 @@ void nib_grammar_find_loops(nib_grammar *g, uint32_t state) {
     search f = {g, state, true, true};
     if (!(s->flags & NIB_GRAMMAR_HAS_BYTES)) return;
     for (unsigned c = 0x20; c < 0xF5; c++)
-        if (nib_grammar_is_plain((uint8_t)c) && (c < 0x80 || c >= 0xC2) && step(&f, state, (uint8_t)c) != NIB_GRAMMAR_NO)
+        if (nib_grammar_is_plain((uint8_t)c) && (c < 0x80 || c >= 0xC2) &&
+            step(&f, state, (uint8_t)c) != NIB_GRAMMAR_NO)
             s->flags |= NIB_GRAMMAR_READS_PLAIN;
     f = (search){g, state, true, true};
     for (unsigned c = 0x20; c < 0xF5 && (f.direct || f.counted); c++) {
@@ -61,6 +62,8 @@ void nib_grammar_find_loops(nib_grammar *g, uint32_t state) {
         unsigned lo = c == 0xE0 ? 0xA0 : c == 0xF0 ? 0x90 : 0x80, hi = c == 0xED ? 0x9F : c == 0xF4 ? 0x8F : 0xBF;
         follow(&f, step(&f, state, (uint8_t)c), n, lo, hi);
     }
-    if (f.direct) s->flags |= NIB_GRAMMAR_LOOPS;
-    else if (f.counted) s->flags |= NIB_GRAMMAR_LOOPS_COUNTED;
+    if (f.direct)
+        s->flags |= NIB_GRAMMAR_LOOPS;
+    else if (f.counted)
+        s->flags |= NIB_GRAMMAR_LOOPS_COUNTED;
 }

@@ -1,7 +1,8 @@
 /* grammar/plain.h - plain characters: those that JSON strings show as they are, and nearly all text consists of.
  *
- * U+0020 and above, without quote, backslash and DEL. States that come back to themselves with any of them need not look at the
- * tokens that consist of plain characters one by one: they are all in the mask (vocab.h keeps them apart). */
+ * U+0020 and above, without quote, backslash and DEL. States that come back to themselves with any of them need not
+ * look at the tokens that consist of plain characters one by one: they are all in the mask (vocab.h keeps them apart).
+ */
 #ifndef NIB_GRAMMAR_PLAIN_H
 #define NIB_GRAMMAR_PLAIN_H
 

@@ -1,8 +1,8 @@
 /* grammar/regex.c - regular expressions in ECMAScript's notation -> patterns.
  *
- * Text -> tree -> automaton with empty edges and the assertions ^ and $ -> automaton without. Bounded repetitions are written
- * out. Only what is regular: back-references, look-around, \b and flags are refused by name. \d, \w and . are as in
- * ECMAScript: ASCII digits, ASCII word characters, all but line ends. */
+ * Text -> tree -> automaton with empty edges and the assertions ^ and $ -> automaton without. Bounded repetitions are
+ * written out. Only what is regular: back-references, look-around, \b and flags are refused by name. \d, \w and . are
+ * as in ECMAScript: ASCII digits, ASCII word characters, all but line ends. */
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/utf8.h"
@@ -39,7 +39,8 @@ typedef struct parser {
     uint32_t depth;
 } parser;
 
-#define FAIL(p, place, ...) nib_grammar_build_fail((p)->b, NIB_E_FORMAT, (p)->at + (uint64_t)((place) - (p)->start), __VA_ARGS__)
+#define FAIL(p, place, ...)                                                                                            \
+    nib_grammar_build_fail((p)->b, NIB_E_FORMAT, (p)->at + (uint64_t)((place) - (p)->start), __VA_ARGS__)
 #define REFUSE(p, place, ...)                                                                                          \
     nib_grammar_build_fail((p)->b, NIB_E_UNSUPPORTED, (p)->at + (uint64_t)((place) - (p)->start), __VA_ARGS__)
 
@@ -61,7 +62,8 @@ static bool skip(parser *p, const char *text) {
 static uint32_t add_tree(parser *p, tree t) {
     if (failed(p)) return 0;
     if (p->n_trees >= 4 * (size_t)NIB_GRAMMAR_MAX_PATTERN)
-        nib_grammar_build_fail(p->b, NIB_E_LIMIT, p->at, "the pattern has more than %d parts", 4 * NIB_GRAMMAR_MAX_PATTERN);
+        nib_grammar_build_fail(p->b, NIB_E_LIMIT, p->at, "the pattern has more than %d parts",
+                               4 * NIB_GRAMMAR_MAX_PATTERN);
     else if (!nib_grow(&p->trees, &p->trees_capacity, p->n_trees + 1, sizeof *p->trees))
         nib_grammar_build_fail(p->b, NIB_E_NOMEM, NIB_NO_OFFSET, "no memory for a pattern");
     if (failed(p)) return 0;
@@ -79,9 +81,11 @@ static void add_word_chars(nib_grammar_charset *set) {
 }
 
 static void add_spaces(nib_grammar_charset *set) {
-    static const uint32_t ranges[][2] = {{9, 13}, {' ', ' '}, {0xA0, 0xA0}, {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029},
-                                         {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
-    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) nib_grammar_charset_add(set, ranges[i][0], ranges[i][1]);
+    static const uint32_t ranges[][2] = {{9, 13},          {' ', ' '},       {0xA0, 0xA0},     {0x1680, 0x1680},
+                                         {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F},
+                                         {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        nib_grammar_charset_add(set, ranges[i][0], ranges[i][1]);
 }
 
 /* \p{Lu}: a general category, or the first letter of several. */
@@ -122,8 +126,10 @@ static uint32_t read_unicode(parser *p) {
     const char *begin = p->p;
     uint32_t c = 0, low = 0;
     bool ok;
-    if (skip(p, "{")) ok = read_hex(p, 6, &c) && skip(p, "}");
-    else ok = read_hex(p, 4, &c) && p->p == begin + 4;
+    if (skip(p, "{"))
+        ok = read_hex(p, 6, &c) && skip(p, "}");
+    else
+        ok = read_hex(p, 4, &c) && p->p == begin + 4;
     if (ok && c >= 0xD800 && c < 0xDC00 && skip(p, "\\u") && read_hex(p, 4, &low) && low >= 0xDC00 && low < 0xE000)
         c = 0x10000 + ((c - 0xD800) << 10 | (low - 0xDC00));
     if (!ok || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) FAIL(p, begin, "\\u needs a character: \\uHHHH or \\u{H…}");
@@ -148,17 +154,33 @@ static bool read_escape(parser *p, bool in_class, nib_grammar_charset *set, uint
     nib_grammar_charset class = {0};
     *c = (unsigned char)x;
     switch (x) {
-    case 'd': case 'D': nib_grammar_charset_add(&class, '0', '9'); break;
-    case 'w': case 'W': add_word_chars(&class); break;
-    case 's': case 'S': add_spaces(&class); break;
-    case 'p': case 'P': add_category(p, &class); break;
+    case 'd':
+    case 'D':
+        nib_grammar_charset_add(&class, '0', '9');
+        break;
+    case 'w':
+    case 'W':
+        add_word_chars(&class);
+        break;
+    case 's':
+    case 'S':
+        add_spaces(&class);
+        break;
+    case 'p':
+    case 'P':
+        add_category(p, &class);
+        break;
     case 'x':
         if (!read_hex(p, 2, c) || p->p != begin + 4) FAIL(p, begin, "\\x needs two hexadecimal digits");
         return false;
-    case 'u': *c = read_unicode(p); return false;
+    case 'u':
+        *c = read_unicode(p);
+        return false;
     case 'c':
-        if (p->p == p->end || (*p->p | 32) < 'a' || (*p->p | 32) > 'z') FAIL(p, begin, "\\c needs a letter");
-        else *c = (uint32_t)*p->p++ & 31;
+        if (p->p == p->end || (*p->p | 32) < 'a' || (*p->p | 32) > 'z')
+            FAIL(p, begin, "\\c needs a letter");
+        else
+            *c = (uint32_t)*p->p++ & 31;
         return false;
     case 'b':
         if (!in_class) REFUSE(p, begin, "\\b, the edge of a word, is not supported");
@@ -169,9 +191,12 @@ static bool read_escape(parser *p, bool in_class, nib_grammar_charset *set, uint
         *c = 0;
         return false;
     default:
-        if (found) *c = (unsigned char)values[found - letters];
-        else if (x >= '1' && x <= '9') REFUSE(p, begin, "back-references are not supported: they are not regular");
-        else if (!x || ((x | 32) >= 'a' && (x | 32) <= 'z')) REFUSE(p, begin, "the escape \\%c is not known", x ? x : '?');
+        if (found)
+            *c = (unsigned char)values[found - letters];
+        else if (x >= '1' && x <= '9')
+            REFUSE(p, begin, "back-references are not supported: they are not regular");
+        else if (!x || ((x | 32) >= 'a' && (x | 32) <= 'z'))
+            REFUSE(p, begin, "the escape \\%c is not known", x ? x : '?');
         else if ((unsigned char)x >= 0x80) {
             p->p--;
             *c = read_plain(p);
@@ -235,8 +260,8 @@ static uint32_t read_group(parser *p) {
         REFUSE(p, begin, looks ? "look-ahead is not supported" : "this kind of group is not supported");
     }
     if (++p->depth > p->b->limits->max_depth)
-        nib_grammar_build_fail(p->b, NIB_E_LIMIT, p->at + (uint64_t)(begin - p->start), "groups are nested deeper than %u (max_depth)",
-                               p->b->limits->max_depth);
+        nib_grammar_build_fail(p->b, NIB_E_LIMIT, p->at + (uint64_t)(begin - p->start),
+                               "groups are nested deeper than %u (max_depth)", p->b->limits->max_depth);
     uint32_t t = failed(p) ? 0 : read_or(p);
     p->depth--;
     if (!failed(p) && !skip(p, ")")) FAIL(p, begin, "the group that begins here has no closing )");
@@ -283,8 +308,10 @@ static bool read_bounds(parser *p, uint32_t *min, uint32_t *max) {
     *max = *min;
     if (ok && skip(p, ",") && !read_number(p, max)) *max = NIB_GRAMMAR_NO;
     ok = ok && skip(p, "}");
-    if (!ok) p->p = begin;
-    else if (*max < *min) FAIL(p, begin, "{%u,%u}: the greatest number is below the least", *min, *max);
+    if (!ok)
+        p->p = begin;
+    else if (*max < *min)
+        FAIL(p, begin, "{%u,%u}: the greatest number is below the least", *min, *max);
     return ok;
 }
 
@@ -293,12 +320,16 @@ static uint32_t read_repeat(parser *p) {
     while (!failed(p)) {
         uint32_t min = 0, max = NIB_GRAMMAR_NO;
         const char *begin = p->p;
-        if (skip(p, "+")) min = 1;
-        else if (skip(p, "?")) max = 1;
-        else if (!skip(p, "*") && (!at(p, '{') || !read_bounds(p, &min, &max))) break;
+        if (skip(p, "+"))
+            min = 1;
+        else if (skip(p, "?"))
+            max = 1;
+        else if (!skip(p, "*") && (!at(p, '{') || !read_bounds(p, &min, &max)))
+            break;
         skip(p, "?"); /* lazy or not: the language is the same */
         if (at(p, '+')) REFUSE(p, p->p, "possessive repetition is not supported");
-        if (p->trees[t].kind == TREE_START || p->trees[t].kind == TREE_END) FAIL(p, begin, "^ and $ cannot be repeated");
+        if (p->trees[t].kind == TREE_START || p->trees[t].kind == TREE_END)
+            FAIL(p, begin, "^ and $ cannot be repeated");
         if (n++) FAIL(p, begin, "a repetition of a repetition needs a group");
         t = add_tree(p, (tree){.kind = TREE_REPEAT, .a = t, .min = min, .max = max});
     }
@@ -330,7 +361,8 @@ static uint32_t read_or(parser *p) {
 static uint32_t add_node(parser *p, tree_kind kind, uint32_t set) {
     if (failed(p)) return 0;
     if (p->n_nodes >= 8 * (size_t)NIB_GRAMMAR_MAX_PATTERN)
-        nib_grammar_build_fail(p->b, NIB_E_LIMIT, p->at, "the pattern needs more than %d states; bounds of repetitions multiply",
+        nib_grammar_build_fail(p->b, NIB_E_LIMIT, p->at,
+                               "the pattern needs more than %d states; bounds of repetitions multiply",
                                8 * NIB_GRAMMAR_MAX_PATTERN);
     else if (!nib_grow(&p->nodes, &p->nodes_capacity, p->n_nodes + 1, sizeof *p->nodes))
         nib_grammar_build_fail(p->b, NIB_E_NOMEM, NIB_NO_OFFSET, "no memory for a pattern");
@@ -369,7 +401,8 @@ static uint32_t either(parser *p, uint32_t a, uint32_t b) {
 /* The node from which t leads to `to`. Long sequences and alternatives lean to the left, so depth is that of groups. */
 static uint32_t expand(parser *p, uint32_t t, uint32_t to) {
     uint32_t others = NIB_GRAMMAR_NO, here = to;
-    for (; !failed(p) && p->trees[t].kind == TREE_OR; t = p->trees[t].a) others = either(p, expand(p, p->trees[t].b, to), others);
+    for (; !failed(p) && p->trees[t].kind == TREE_OR; t = p->trees[t].a)
+        others = either(p, expand(p, p->trees[t].b, to), others);
     for (; !failed(p) && p->trees[t].kind == TREE_THEN; t = p->trees[t].a) here = expand(p, p->trees[t].b, here);
     if (failed(p)) return 0;
     tree last = p->trees[t];
@@ -389,8 +422,8 @@ static uint32_t expand(parser *p, uint32_t t, uint32_t to) {
 
 typedef struct flatten {
     parser *p;
-    uint32_t *state_of; /* by node: the state of what follows it; NO */
-    uint32_t *order;    /* node of state i */
+    uint32_t *state_of;      /* by node: the state of what follows it; NO */
+    uint32_t *order;         /* node of state i */
     uint32_t *stamp, *stack; /* of node * 2 + behind $ */
     uint32_t round, final;
     uint32_t anything, any; /* with is_search: the state where all goes, its set */
@@ -406,7 +439,8 @@ static uint32_t state_at(flatten *f, uint32_t node) {
     return f->state_of[node];
 }
 
-/* What can be read from a node, and whether the end is reached; ^ holds only at the start, and behind $ nothing is read. */
+/* What can be read from a node, and whether the end is reached; ^ holds only at the start, and behind $ nothing is
+ * read. */
 static void close_state(flatten *f, uint32_t state, uint32_t node, bool is_start) {
     parser *p = f->p;
     size_t n = 0;
@@ -459,7 +493,8 @@ static void flatten_nodes(flatten *f, uint32_t start, bool is_search) {
     for (uint32_t s = is_search ? 3 : 1; s < p->out->n_states && !failed(p); s++) close_state(f, s, f->order[s], false);
 }
 
-void nib_grammar_pattern_read(nib_grammar_build *b, nib_str text, uint64_t offset, bool is_search, nib_grammar_pattern *out) {
+void nib_grammar_pattern_read(nib_grammar_build *b, nib_str text, uint64_t offset, bool is_search,
+                              nib_grammar_pattern *out) {
     parser p = {.b = b, .out = out, .start = text.ptr, .p = text.ptr, .end = text.ptr + text.len, .at = offset};
     b->offset = offset;
     uint32_t root = read_or(&p);
@@ -489,7 +524,8 @@ uint32_t nib_grammar_from_regex(nib_grammar_build *b, const nib_grammar_source *
     nib_grammar_pattern pattern = {0};
     uint32_t rule = 0;
     nib_grammar_pattern_read(b, source->text, 0, false, &pattern);
-    if (b->status == NIB_OK) rule = nib_grammar_rule_of(b, (nib_str){"regex", 5}, nib_grammar_pattern_draw(b, &pattern, false));
+    if (b->status == NIB_OK)
+        rule = nib_grammar_rule_of(b, (nib_str){"regex", 5}, nib_grammar_pattern_draw(b, &pattern, false));
     nib_grammar_pattern_free(&pattern);
     return rule;
 }

@@ -26,7 +26,8 @@ static bool fail(nib_grammar_run *r, nib_status status) {
     return false;
 }
 
-#define RESERVE(r, array, n) (nib_grow(&(r)->array, &(r)->array##_capacity, (n), sizeof *(r)->array) || fail(r, NIB_E_NOMEM))
+#define RESERVE(r, array, n)                                                                                           \
+    (nib_grow(&(r)->array, &(r)->array##_capacity, (n), sizeof *(r)->array) || fail(r, NIB_E_NOMEM))
 
 void nib_grammar_run_free(nib_grammar_run *r) {
     if (!r) return;
@@ -177,7 +178,8 @@ uint32_t nib_grammar_intern_config(nib_grammar_run *r, nib_grammar_item *items, 
     size_t at = config_hash(items, n, may_end) & (r->n_config_table - 1);
     for (uint32_t i = r->config_table[at]; i != NIB_GRAMMAR_NO; i = r->configs[i].next) {
         const nib_grammar_place *c = &r->configs[i];
-        if (c->n_items == n && c->may_end == may_end && memcmp(r->items + c->items, items, n * sizeof *items) == 0) return i;
+        if (c->n_items == n && c->may_end == may_end && memcmp(r->items + c->items, items, n * sizeof *items) == 0)
+            return i;
     }
     size_t n_steps = r->n_steps + r->g->n_classes;
     if (!RESERVE(r, configs, r->n_configs + 1) || !RESERVE(r, items, r->n_items + n) || !RESERVE(r, steps, n_steps))
@@ -203,8 +205,10 @@ static bool has_key(const nib_grammar_run *r, uint32_t marks, uint32_t key) {
 uint32_t nib_grammar_with_key(nib_grammar_run *r, uint32_t marks, uint32_t key, uint32_t n_words) {
     size_t end = r->n_marks;
     if (!RESERVE(r, marks, end + n_words)) return NIB_GRAMMAR_NO;
-    if (marks == NIB_GRAMMAR_NO) memset(r->marks + end, 0, n_words * sizeof *r->marks);
-    else memcpy(r->marks + end, r->marks + marks, n_words * sizeof *r->marks);
+    if (marks == NIB_GRAMMAR_NO)
+        memset(r->marks + end, 0, n_words * sizeof *r->marks);
+    else
+        memcpy(r->marks + end, r->marks + marks, n_words * sizeof *r->marks);
     r->marks[end + key / 64] |= UINT64_C(1) << key % 64;
     for (size_t at = 0; at < end; at++)
         if (memcmp(r->marks + at, r->marks + end, n_words * sizeof *r->marks) == 0) return (uint32_t)at;
@@ -213,7 +217,8 @@ uint32_t nib_grammar_with_key(nib_grammar_run *r, uint32_t marks, uint32_t key, 
 }
 
 /* Required keys that are missing, `key` not counted; below: only those before it. */
-static uint32_t n_missing(const nib_grammar_run *r, const nib_grammar_rule *rule, uint32_t marks, uint32_t key, uint32_t below) {
+static uint32_t n_missing(const nib_grammar_run *r, const nib_grammar_rule *rule, uint32_t marks, uint32_t key,
+                          uint32_t below) {
     uint32_t n = 0;
     for (uint32_t k = 0; k < rule->n_keys && k < below; k++)
         n += k != key && (r->g->words[rule->required + k / 64] >> k % 64 & 1) && !has_key(r, marks, k);
@@ -314,7 +319,8 @@ static void move(nib_grammar_run *r, const nib_grammar_edge *edge, uint32_t fram
     bool counts = rule->min > 0 || rule->max != NIB_GRAMMAR_NO, marks_key = edge->kind == NIB_GRAMMAR_MARK;
     if (marks_key && !key_allowed(r, &f, edge->arg)) return;
     if (!marks_key && f.count >= rule->max) return;
-    if (marks_key && edge->arg != NIB_GRAMMAR_NO) marks = nib_grammar_with_key(r, marks, edge->arg, (rule->n_keys + 63) / 64);
+    if (marks_key && edge->arg != NIB_GRAMMAR_NO)
+        marks = nib_grammar_with_key(r, marks, edge->arg, (rule->n_keys + 63) / 64);
     if (counts && (rule->max != NIB_GRAMMAR_NO || count < rule->min)) count++;
     uint32_t to = count == f.count && marks == f.marks ? frame : change_frame(r, frame, count, marks);
     if (r->status == NIB_OK) nib_grammar_push(r, edge->to, to);
@@ -323,9 +329,12 @@ static void move(nib_grammar_run *r, const nib_grammar_edge *edge, uint32_t fram
 static void moves(nib_grammar_run *r, const nib_grammar_state *s, uint32_t frame) {
     for (uint32_t e = s->edges; e < s->edges + s->n_edges && r->status == NIB_OK; e++) {
         const nib_grammar_edge *edge = &r->g->edges[e];
-        if (edge->kind == NIB_GRAMMAR_CALL) call(r, edge, frame);
-        else if (edge->kind == NIB_GRAMMAR_CHECK && frame_may_end(r, &r->frames[frame])) nib_grammar_push(r, edge->to, frame);
-        else if (edge->kind == NIB_GRAMMAR_INC || edge->kind == NIB_GRAMMAR_MARK) move(r, edge, frame);
+        if (edge->kind == NIB_GRAMMAR_CALL)
+            call(r, edge, frame);
+        else if (edge->kind == NIB_GRAMMAR_CHECK && frame_may_end(r, &r->frames[frame]))
+            nib_grammar_push(r, edge->to, frame);
+        else if (edge->kind == NIB_GRAMMAR_INC || edge->kind == NIB_GRAMMAR_MARK)
+            move(r, edge, frame);
     }
 }
 
@@ -345,8 +354,10 @@ static void settle(nib_grammar_run *r, size_t *at) {
         if (!(s->flags & NIB_GRAMMAR_ENDS) || !frame_may_end(r, f)) continue;
         for (uint32_t i = 0; i < f->n_links; i++) {
             nib_grammar_link link = r->links[f->links + i];
-            if (link.ret == NIB_GRAMMAR_NO) r->may_end = true;
-            else nib_grammar_push(r, link.ret, link.frame);
+            if (link.ret == NIB_GRAMMAR_NO)
+                r->may_end = true;
+            else
+                nib_grammar_push(r, link.ret, link.frame);
         }
     }
 }
@@ -438,7 +449,8 @@ uint32_t nib_grammar_run_token(nib_grammar_run *r, uint32_t config, nib_token id
         const nib_grammar_state *s = &g->states[item.state];
         for (uint32_t e = s->edges; e < s->edges + s->n_edges; e++) {
             const nib_grammar_edge *edge = &g->edges[e];
-            if (edge->kind == NIB_GRAMMAR_TOKEN && (edge->arg == (uint32_t)id) == (edge->lo == 0)) nib_grammar_push(r, edge->to, item.frame);
+            if (edge->kind == NIB_GRAMMAR_TOKEN && (edge->arg == (uint32_t)id) == (edge->lo == 0))
+                nib_grammar_push(r, edge->to, item.frame);
         }
     }
     return settle_all(r);
@@ -455,7 +467,8 @@ uint32_t nib_grammar_run_union(nib_grammar_run *r, uint32_t a, uint32_t b) {
     return nib_grammar_intern_config(r, r->found, (size_t)x.n_items + y.n_items, x.may_end || y.may_end);
 }
 
-uint32_t nib_grammar_run_filter(nib_grammar_run *r, uint32_t config, bool (*keep)(const nib_grammar_run *, nib_grammar_item)) {
+uint32_t nib_grammar_run_filter(nib_grammar_run *r, uint32_t config,
+                                bool (*keep)(const nib_grammar_run *, nib_grammar_item)) {
     const nib_grammar_place c = r->configs[config];
     nib_grammar_begin(r);
     if (!RESERVE(r, found, c.n_items)) return NIB_GRAMMAR_UNKNOWN;

@@ -108,7 +108,8 @@ static uint32_t new_rule(nib_grammar_schema *s, const nib_grammar_conj *conj) {
 uint32_t nib_grammar_schema_rule_for(nib_grammar_schema *s, nib_grammar_conj *conj) {
     uint32_t rule = 0;
     nib_grammar_conj_close(s, conj);
-    if (!nib_grammar_schema_failed(s) && !grow_jobs(s)) nib_grammar_build_fail(s->b, NIB_E_NOMEM, NIB_NO_OFFSET, "no memory for a schema");
+    if (!nib_grammar_schema_failed(s) && !grow_jobs(s))
+        nib_grammar_build_fail(s->b, NIB_E_NOMEM, NIB_NO_OFFSET, "no memory for a schema");
     if (nib_grammar_schema_failed(s)) goto out;
     size_t at = conj_slot(s, conj);
     if (s->table[at]) {
@@ -139,16 +140,20 @@ static void join_word(nib_grammar_schema *s, uint32_t rule, const char *word) {
 }
 
 /* One rule for each branch: the other members and the branch. */
-static void join_branches(nib_grammar_schema *s, uint32_t rule, const nib_grammar_conj *conj, size_t term, const char *keyword) {
+static void join_branches(nib_grammar_schema *s, uint32_t rule, const nib_grammar_conj *conj, size_t term,
+                          const char *keyword) {
     const nib_grammar_json *list = nib_grammar_json_get(conj->terms[term].schema, keyword);
     bool is_one = strcmp(keyword, "oneOf") == 0;
-    if (list->kind != NIB_GRAMMAR_JSON_ARRAY || !list->n) nib_grammar_schema_fail(s, NIB_E_FORMAT, list, "a list of schemas was expected");
+    if (list->kind != NIB_GRAMMAR_JSON_ARRAY || !list->n)
+        nib_grammar_schema_fail(s, NIB_E_FORMAT, list, "a list of schemas was expected");
     for (const nib_grammar_json *x = list->first; x && !nib_grammar_schema_failed(s); x = x->next) {
         for (const nib_grammar_json *y = x->next; is_one && y && !nib_grammar_schema_failed(s); y = y->next)
             if (!nib_grammar_schema_apart(s, x, y, 0))
-                nib_grammar_schema_fail(s, NIB_E_UNSUPPORTED, y,
-                                        "branches %u and %u of oneOf may both hold for a value: use anyOf, or tell them apart by type "
-                                        "or by a required property with const or enum", x->index, y->index);
+                nib_grammar_schema_fail(
+                    s, NIB_E_UNSUPPORTED, y,
+                    "branches %u and %u of oneOf may both hold for a value: use anyOf, or tell them apart by type "
+                    "or by a required property with const or enum",
+                    x->index, y->index);
         nib_grammar_conj branch = nib_grammar_conj_copy(s, conj);
         if (nib_grammar_schema_failed(s)) return;
         branch.terms[term].done |= is_one ? NIB_GRAMMAR_ONE_OF_DONE : NIB_GRAMMAR_ANY_OF_DONE;
@@ -182,7 +187,8 @@ static void fill_rule(nib_grammar_schema *s, uint32_t rule, const nib_grammar_co
         join_word(s, rule, "false");
     }
     if (types & NIB_GRAMMAR_T_STRING) join(s, rule, nib_grammar_schema_string(s, conj));
-    if (types & (NIB_GRAMMAR_T_INTEGER | NIB_GRAMMAR_T_FRACTION)) join(s, rule, nib_grammar_schema_number(s, conj, types));
+    if (types & (NIB_GRAMMAR_T_INTEGER | NIB_GRAMMAR_T_FRACTION))
+        join(s, rule, nib_grammar_schema_number(s, conj, types));
     if (types & NIB_GRAMMAR_T_ARRAY) join(s, rule, nib_grammar_schema_array(s, conj));
     if (types & NIB_GRAMMAR_T_OBJECT) join(s, rule, nib_grammar_schema_object(s, conj));
 }
@@ -203,15 +209,20 @@ static uint32_t make_root(nib_grammar_schema *s, nib_grammar_conj *conj) {
     if (b->status != NIB_OK) return 0;
     nib_grammar_piece piece = nib_grammar_calls(b, value);
     bool is_any = s->config->space == NIB_JSON_SPACE_ANY;
-    if (is_any) nib_grammar_schema_space(s, b->rules[root].rule.start, piece.start);
-    else nib_grammar_empty(b, b->rules[root].rule.start, piece.start);
-    if (is_any) nib_grammar_schema_space(s, piece.end, b->rules[root].end);
-    else nib_grammar_empty(b, piece.end, b->rules[root].end);
+    if (is_any)
+        nib_grammar_schema_space(s, b->rules[root].rule.start, piece.start);
+    else
+        nib_grammar_empty(b, b->rules[root].rule.start, piece.start);
+    if (is_any)
+        nib_grammar_schema_space(s, piece.end, b->rules[root].end);
+    else
+        nib_grammar_empty(b, piece.end, b->rules[root].end);
     nib_grammar_schema_fill(s);
     return root;
 }
 
-/* Keywords that nothing uses must be known all the same: all schemas below $defs that nothing refers to are left alone. */
+/* Keywords that nothing uses must be known all the same: all schemas below $defs that nothing refers to are left alone.
+ */
 static uint32_t from_schema(nib_grammar_build *b, nib_str text, const nib_grammar_config *config) {
     nib_grammar_schema s = {.b = b, .config = config, .space = NIB_GRAMMAR_NO, .any_string = NIB_GRAMMAR_NO};
     nib_grammar_conj conj = {0};
@@ -240,12 +251,14 @@ uint32_t nib_grammar_from_choices(nib_grammar_build *b, const nib_grammar_source
     nib_error err = {0};
     const nib_grammar_json *list = nib_grammar_json_read(source->text, b->limits->max_depth, &arena, &err);
     uint32_t rule = nib_grammar_rule_new(b, (nib_str){"choices", 7});
-    if (!list) nib_grammar_build_fail(b, err.code, err.offset, "%s", err.message);
+    if (!list)
+        nib_grammar_build_fail(b, err.code, err.offset, "%s", err.message);
     else if (list->kind != NIB_GRAMMAR_JSON_ARRAY || !list->n)
         nib_grammar_build_fail(b, NIB_E_FORMAT, list->offset, "the choices are a JSON array of strings, at least one");
     for (const nib_grammar_json *c = list ? list->first : NULL; c && b->status == NIB_OK; c = c->next) {
         nib_grammar_piece piece = nib_grammar_text(b, c->text);
-        if (c->kind != NIB_GRAMMAR_JSON_STRING) nib_grammar_build_fail(b, NIB_E_FORMAT, c->offset, "a choice is a string");
+        if (c->kind != NIB_GRAMMAR_JSON_STRING)
+            nib_grammar_build_fail(b, NIB_E_FORMAT, c->offset, "a choice is a string");
         if (b->status != NIB_OK) break;
         nib_grammar_empty(b, b->rules[rule].rule.start, piece.start);
         nib_grammar_empty(b, piece.end, b->rules[rule].end);

@@ -1,8 +1,8 @@
 /* grammar/schema.h - private to schema*.c: a JSON Schema on its way to rules.
  *
- * The unit of work is a conjunction: a list of schemas that all hold for one value. It becomes one rule; equal lists become the
- * same one, which is how recursion ends. $ref and allOf add to the list, anyOf and oneOf make one list for each branch, and the
- * children of arrays and objects are lists of what the members of the list say of them. */
+ * The unit of work is a conjunction: a list of schemas that all hold for one value. It becomes one rule; equal lists
+ * become the same one, which is how recursion ends. $ref and allOf add to the list, anyOf and oneOf make one list for
+ * each branch, and the children of arrays and objects are lists of what the members of the list say of them. */
 #ifndef NIB_GRAMMAR_SCHEMA_H
 #define NIB_GRAMMAR_SCHEMA_H
 
@@ -11,13 +11,20 @@
 #include "grammar/pattern.h"
 
 enum { /* keywords of a term that were taken care of */
-    NIB_GRAMMAR_ANY_OF_DONE = 1, NIB_GRAMMAR_ONE_OF_DONE = 2, NIB_GRAMMAR_VALUES_DONE = 4,
+       NIB_GRAMMAR_ANY_OF_DONE = 1,
+       NIB_GRAMMAR_ONE_OF_DONE = 2,
+       NIB_GRAMMAR_VALUES_DONE = 4,
 };
 
 enum { /* types of values */
-    NIB_GRAMMAR_T_NULL = 1, NIB_GRAMMAR_T_BOOLEAN = 2, NIB_GRAMMAR_T_OBJECT = 4, NIB_GRAMMAR_T_ARRAY = 8,
-    NIB_GRAMMAR_T_STRING = 16, NIB_GRAMMAR_T_INTEGER = 32, NIB_GRAMMAR_T_FRACTION = 64, /* numbers that are no integers */
-    NIB_GRAMMAR_T_ALL = 127,
+       NIB_GRAMMAR_T_NULL = 1,
+       NIB_GRAMMAR_T_BOOLEAN = 2,
+       NIB_GRAMMAR_T_OBJECT = 4,
+       NIB_GRAMMAR_T_ARRAY = 8,
+       NIB_GRAMMAR_T_STRING = 16,
+       NIB_GRAMMAR_T_INTEGER = 32,
+       NIB_GRAMMAR_T_FRACTION = 64, /* numbers that are no integers */
+       NIB_GRAMMAR_T_ALL = 127,
 };
 
 typedef struct nib_grammar_term {
@@ -26,7 +33,7 @@ typedef struct nib_grammar_term {
 } nib_grammar_term;
 
 typedef struct nib_grammar_conj { /* zero-initialise: anything */
-    nib_grammar_term *terms; /* sorted by nib_grammar_conj_close */
+    nib_grammar_term *terms;      /* sorted by nib_grammar_conj_close */
     size_t n, capacity;
     bool is_never; /* a member is false */
 } nib_grammar_conj;
@@ -50,8 +57,8 @@ typedef struct nib_grammar_schema {
 
 void nib_grammar_schema_free(nib_grammar_schema *s);
 /* Fails with the pointer of a place and a message. */
-void nib_grammar_schema_fail(nib_grammar_schema *s, nib_status code, const nib_grammar_json *at, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+void nib_grammar_schema_fail(nib_grammar_schema *s, nib_status code, const nib_grammar_json *at, const char *format,
+                             ...) __attribute__((format(printf, 4, 5)));
 bool nib_grammar_schema_failed(const nib_grammar_schema *s);
 
 /* ---- conjunctions (schema_conj.c) */
@@ -71,7 +78,8 @@ uint32_t nib_grammar_schema_count(nib_grammar_schema *s, const nib_grammar_json 
 uint32_t nib_grammar_conj_greatest(nib_grammar_schema *s, const nib_grammar_conj *conj, const char *keyword);
 uint32_t nib_grammar_conj_least(nib_grammar_schema *s, const nib_grammar_conj *conj, const char *keyword);
 /* Whether no value is valid by both; false also when that is not clear. */
-bool nib_grammar_schema_apart(nib_grammar_schema *s, const nib_grammar_json *a, const nib_grammar_json *b, unsigned depth);
+bool nib_grammar_schema_apart(nib_grammar_schema *s, const nib_grammar_json *a, const nib_grammar_json *b,
+                              unsigned depth);
 const nib_grammar_json *nib_grammar_schema_resolve(nib_grammar_schema *s, const nib_grammar_json *ref);
 
 /* ---- pieces. A conjunction given to rule_for is taken over. */

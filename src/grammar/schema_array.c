@@ -1,12 +1,13 @@
-/* grammar/schema_array.c - arrays of a schema -> pieces: a chain of the items that have schemas of their own, then a counted
- * repetition of the rest. */
+/* grammar/schema_array.c - arrays of a schema -> pieces: a chain of the items that have schemas of their own, then a
+ * counted repetition of the rest. */
 #include "grammar/schema.h"
 
 enum { MAX_PREFIX = 4096 };
 
 /* prefixItems, or items as a list (draft-07). */
 static const nib_grammar_json *prefix_of(const nib_grammar_json *schema) {
-    const nib_grammar_json *prefix = nib_grammar_json_get(schema, "prefixItems"), *items = nib_grammar_json_get(schema, "items");
+    const nib_grammar_json *prefix = nib_grammar_json_get(schema, "prefixItems"),
+                           *items = nib_grammar_json_get(schema, "items");
     if (prefix) return prefix;
     return items && items->kind == NIB_GRAMMAR_JSON_ARRAY ? items : NULL;
 }
@@ -21,7 +22,8 @@ static const nib_grammar_json *rest_of(const nib_grammar_json *schema) {
 static uint32_t item_rule(nib_grammar_schema *s, const nib_grammar_conj *conj, uint32_t i) {
     nib_grammar_conj item = {0};
     for (size_t k = 0; k < conj->n; k++) {
-        const nib_grammar_json *prefix = prefix_of(conj->terms[k].schema), *own = prefix && i < prefix->n ? prefix->first : NULL;
+        const nib_grammar_json *prefix = prefix_of(conj->terms[k].schema),
+                               *own = prefix && i < prefix->n ? prefix->first : NULL;
         while (own && own->index < i) own = own->next;
         if (!own) own = rest_of(conj->terms[k].schema);
         if (own) nib_grammar_conj_add(s, &item, own, 0);
@@ -33,9 +35,12 @@ static uint32_t prefix_length(nib_grammar_schema *s, const nib_grammar_conj *con
     uint32_t n = 0;
     for (size_t k = 0; k < conj->n; k++) {
         const nib_grammar_json *schema = conj->terms[k].schema, *prefix = prefix_of(schema);
-        if (prefix && prefix->kind != NIB_GRAMMAR_JSON_ARRAY) nib_grammar_schema_fail(s, NIB_E_FORMAT, prefix, "a list of schemas was expected");
-        else if (prefix && prefix->n > MAX_PREFIX) nib_grammar_schema_fail(s, NIB_E_LIMIT, prefix, "more than %d items with schemas of their own", MAX_PREFIX);
-        else if (prefix && prefix->n > n) n = prefix->n;
+        if (prefix && prefix->kind != NIB_GRAMMAR_JSON_ARRAY)
+            nib_grammar_schema_fail(s, NIB_E_FORMAT, prefix, "a list of schemas was expected");
+        else if (prefix && prefix->n > MAX_PREFIX)
+            nib_grammar_schema_fail(s, NIB_E_LIMIT, prefix, "more than %d items with schemas of their own", MAX_PREFIX);
+        else if (prefix && prefix->n > n)
+            n = prefix->n;
     }
     return n;
 }
@@ -44,7 +49,8 @@ static void check_unique(nib_grammar_schema *s, const nib_grammar_conj *conj, ui
     const nib_grammar_json *unique;
     for (size_t i = 0; (unique = nib_grammar_conj_next(conj, &i, "uniqueItems")) != NULL;)
         if (unique->kind == NIB_GRAMMAR_JSON_TRUE && max > 1)
-            nib_grammar_schema_fail(s, NIB_E_UNSUPPORTED, unique, "uniqueItems is supported with maxItems 1 or less only");
+            nib_grammar_schema_fail(s, NIB_E_UNSUPPORTED, unique,
+                                    "uniqueItems is supported with maxItems 1 or less only");
 }
 
 nib_grammar_piece nib_grammar_schema_array(nib_grammar_schema *s, const nib_grammar_conj *conj) {

@@ -1,5 +1,5 @@
-/* grammar/schema_conj.c - conjunctions of schemas: what belongs to them, what they say together, and whether two schemas are
- * apart. */
+/* grammar/schema_conj.c - conjunctions of schemas: what belongs to them, what they say together, and whether two
+ * schemas are apart. */
 #include "base/status.h"
 #include "grammar/number.h"
 #include "grammar/schema.h"
@@ -15,7 +15,8 @@ bool nib_grammar_schema_failed(const nib_grammar_schema *s) {
     return s->b->status != NIB_OK;
 }
 
-void nib_grammar_schema_fail(nib_grammar_schema *s, nib_status code, const nib_grammar_json *at, const char *format, ...) {
+void nib_grammar_schema_fail(nib_grammar_schema *s, nib_status code, const nib_grammar_json *at, const char *format,
+                             ...) {
     char message[256];
     nib_buf pointer = {0};
     va_list args;
@@ -32,7 +33,8 @@ void nib_grammar_conj_free(nib_grammar_conj *conj) {
     *conj = (nib_grammar_conj){0};
 }
 
-void nib_grammar_conj_add(nib_grammar_schema *s, nib_grammar_conj *conj, const nib_grammar_json *schema, uint32_t done) {
+void nib_grammar_conj_add(nib_grammar_schema *s, nib_grammar_conj *conj, const nib_grammar_json *schema,
+                          uint32_t done) {
     if (schema->kind == NIB_GRAMMAR_JSON_TRUE || (schema->kind == NIB_GRAMMAR_JSON_OBJECT && !schema->n)) return;
     if (schema->kind == NIB_GRAMMAR_JSON_FALSE) {
         conj->is_never = true;
@@ -47,10 +49,12 @@ void nib_grammar_conj_add(nib_grammar_schema *s, nib_grammar_conj *conj, const n
             conj->terms[i].done |= done;
             return;
         }
-    if (conj->n >= MAX_TERMS) nib_grammar_schema_fail(s, NIB_E_LIMIT, schema, "more than %d schemas for one value", MAX_TERMS);
+    if (conj->n >= MAX_TERMS)
+        nib_grammar_schema_fail(s, NIB_E_LIMIT, schema, "more than %d schemas for one value", MAX_TERMS);
     else if (!nib_grow(&conj->terms, &conj->capacity, conj->n + 1, sizeof *conj->terms))
         nib_grammar_build_fail(s->b, NIB_E_NOMEM, NIB_NO_OFFSET, "no memory for a schema");
-    else conj->terms[conj->n++] = (nib_grammar_term){schema, done};
+    else
+        conj->terms[conj->n++] = (nib_grammar_term){schema, done};
 }
 
 nib_grammar_conj nib_grammar_conj_copy(nib_grammar_schema *s, const nib_grammar_conj *conj) {
@@ -65,7 +69,8 @@ static int hex_digit(char c) {
     return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
 }
 
-/* One step of a pointer, with %HH, ~1 and ~0 read, in out. Returns its length, or SIZE_MAX when it is malformed or long. */
+/* One step of a pointer, with %HH, ~1 and ~0 read, in out. Returns its length, or SIZE_MAX when it is malformed or
+ * long. */
 static size_t read_step(nib_str *left, char *out, size_t size) {
     size_t n = 0;
     while (left->len && *left->ptr != '/') {
@@ -129,11 +134,13 @@ const nib_grammar_json *nib_grammar_schema_resolve(nib_grammar_schema *s, const 
         left.ptr += id->text.len;
         left.len -= id->text.len;
     } else if (!left.len || *left.ptr != '#') {
-        nib_grammar_schema_fail(s, NIB_E_UNSUPPORTED, ref, "only references into the schema itself are followed: #/$defs/…");
+        nib_grammar_schema_fail(s, NIB_E_UNSUPPORTED, ref,
+                                "only references into the schema itself are followed: #/$defs/…");
         return NULL;
     }
     if (left.len) left.ptr++, left.len--;
-    if (left.len && *left.ptr != '/') node = find_anchor(s->root, left);
+    if (left.len && *left.ptr != '/')
+        node = find_anchor(s->root, left);
     else
         while (node && left.len) {
             left.ptr++, left.len--;
@@ -161,7 +168,8 @@ static void check_keywords(nib_grammar_schema *s, const nib_grammar_json *schema
         size_t i = 0, n = sizeof keywords / sizeof *keywords;
         while (i < n && !nib_grammar_json_is(k->key, keywords[i].name)) i++;
         if (i == n || keywords[i].treatment == REFUSED)
-            nib_grammar_schema_fail(s, NIB_E_UNSUPPORTED, k, "the keyword \"%.*s\" is not %s", NIB_STR_ARG(k->key), i == n ? "known" : "supported");
+            nib_grammar_schema_fail(s, NIB_E_UNSUPPORTED, k, "the keyword \"%.*s\" is not %s", NIB_STR_ARG(k->key),
+                                    i == n ? "known" : "supported");
     }
 }
 
@@ -175,10 +183,14 @@ void nib_grammar_conj_close(nib_grammar_schema *s, nib_grammar_conj *conj) {
         const nib_grammar_json *schema = conj->terms[i].schema, *all = nib_grammar_json_get(schema, "allOf");
         const nib_grammar_json *ref = nib_grammar_json_get(schema, "$ref");
         check_keywords(s, schema);
-        const nib_grammar_json *target = ref && !nib_grammar_schema_failed(s) ? nib_grammar_schema_resolve(s, ref) : NULL;
-        if (target == schema) nib_grammar_schema_fail(s, NIB_E_FORMAT, ref, "the reference leads back to itself");
-        else if (target) nib_grammar_conj_add(s, conj, target, 0);
-        if (all && (all->kind != NIB_GRAMMAR_JSON_ARRAY || !all->n)) nib_grammar_schema_fail(s, NIB_E_FORMAT, all, "allOf is a list of schemas");
+        const nib_grammar_json *target =
+            ref && !nib_grammar_schema_failed(s) ? nib_grammar_schema_resolve(s, ref) : NULL;
+        if (target == schema)
+            nib_grammar_schema_fail(s, NIB_E_FORMAT, ref, "the reference leads back to itself");
+        else if (target)
+            nib_grammar_conj_add(s, conj, target, 0);
+        if (all && (all->kind != NIB_GRAMMAR_JSON_ARRAY || !all->n))
+            nib_grammar_schema_fail(s, NIB_E_FORMAT, all, "allOf is a list of schemas");
         for (const nib_grammar_json *c = all ? all->first : NULL; c && !nib_grammar_schema_failed(s); c = c->next)
             nib_grammar_conj_add(s, conj, c, 0);
     }
@@ -196,7 +208,8 @@ const nib_grammar_json *nib_grammar_conj_next(const nib_grammar_conj *conj, size
 uint32_t nib_grammar_schema_count(nib_grammar_schema *s, const nib_grammar_json *value) {
     nib_grammar_decimal d;
     uint64_t n = 0;
-    bool ok = value->kind == NIB_GRAMMAR_JSON_NUMBER && nib_grammar_decimal_read(value->text, &d) && !d.is_negative && !d.n_frac;
+    bool ok = value->kind == NIB_GRAMMAR_JSON_NUMBER && nib_grammar_decimal_read(value->text, &d) && !d.is_negative &&
+              !d.n_frac;
     for (size_t i = 0; ok && i < d.n_int && n < UINT32_MAX; i++) n = n * 10 + (uint64_t)(d.digits[i] - '0');
     if (!ok) nib_grammar_schema_fail(s, NIB_E_FORMAT, value, "a whole number from 0 on was expected");
     return n < NIB_GRAMMAR_NO ? (uint32_t)n : NIB_GRAMMAR_NO - 1;
@@ -227,12 +240,19 @@ uint32_t nib_grammar_conj_least(nib_grammar_schema *s, const nib_grammar_conj *c
 unsigned nib_grammar_value_type(const nib_grammar_json *value) {
     nib_grammar_decimal d;
     switch (value->kind) {
-    case NIB_GRAMMAR_JSON_NULL: return NIB_GRAMMAR_T_NULL;
-    case NIB_GRAMMAR_JSON_FALSE: case NIB_GRAMMAR_JSON_TRUE: return NIB_GRAMMAR_T_BOOLEAN;
-    case NIB_GRAMMAR_JSON_STRING: return NIB_GRAMMAR_T_STRING;
-    case NIB_GRAMMAR_JSON_ARRAY: return NIB_GRAMMAR_T_ARRAY;
-    case NIB_GRAMMAR_JSON_OBJECT: return NIB_GRAMMAR_T_OBJECT;
-    case NIB_GRAMMAR_JSON_NUMBER: break;
+    case NIB_GRAMMAR_JSON_NULL:
+        return NIB_GRAMMAR_T_NULL;
+    case NIB_GRAMMAR_JSON_FALSE:
+    case NIB_GRAMMAR_JSON_TRUE:
+        return NIB_GRAMMAR_T_BOOLEAN;
+    case NIB_GRAMMAR_JSON_STRING:
+        return NIB_GRAMMAR_T_STRING;
+    case NIB_GRAMMAR_JSON_ARRAY:
+        return NIB_GRAMMAR_T_ARRAY;
+    case NIB_GRAMMAR_JSON_OBJECT:
+        return NIB_GRAMMAR_T_OBJECT;
+    case NIB_GRAMMAR_JSON_NUMBER:
+        break;
     }
     bool is_integer = nib_grammar_decimal_read(value->text, &d) && !d.n_frac;
     return is_integer ? NIB_GRAMMAR_T_INTEGER : NIB_GRAMMAR_T_FRACTION;
@@ -242,12 +262,18 @@ static unsigned type_bits(nib_grammar_schema *s, const nib_grammar_json *name) {
     static const struct {
         const char *name;
         unsigned bits;
-    } types[] = {{"null", NIB_GRAMMAR_T_NULL}, {"boolean", NIB_GRAMMAR_T_BOOLEAN}, {"object", NIB_GRAMMAR_T_OBJECT},
-                 {"array", NIB_GRAMMAR_T_ARRAY}, {"string", NIB_GRAMMAR_T_STRING}, {"integer", NIB_GRAMMAR_T_INTEGER},
+    } types[] = {{"null", NIB_GRAMMAR_T_NULL},
+                 {"boolean", NIB_GRAMMAR_T_BOOLEAN},
+                 {"object", NIB_GRAMMAR_T_OBJECT},
+                 {"array", NIB_GRAMMAR_T_ARRAY},
+                 {"string", NIB_GRAMMAR_T_STRING},
+                 {"integer", NIB_GRAMMAR_T_INTEGER},
                  {"number", NIB_GRAMMAR_T_INTEGER | NIB_GRAMMAR_T_FRACTION}};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (name->kind == NIB_GRAMMAR_JSON_STRING && nib_grammar_json_is(name->text, types[i].name)) return types[i].bits;
-    nib_grammar_schema_fail(s, NIB_E_FORMAT, name, "no type: null, boolean, object, array, string, number or integer was expected");
+        if (name->kind == NIB_GRAMMAR_JSON_STRING && nib_grammar_json_is(name->text, types[i].name))
+            return types[i].bits;
+    nib_grammar_schema_fail(s, NIB_E_FORMAT, name,
+                            "no type: null, boolean, object, array, string, number or integer was expected");
     return 0;
 }
 
@@ -259,14 +285,15 @@ static unsigned type_list(nib_grammar_schema *s, const nib_grammar_json *type) {
 }
 
 /* not: everything, or nothing, or types. */
-static unsigned types_not_excluded(nib_grammar_schema *s, const nib_grammar_json *not) {
+static unsigned types_not_excluded(nib_grammar_schema *s, const nib_grammar_json * not ) {
     const nib_grammar_json *type = nib_grammar_json_get(not, "type");
-    if (not->kind == NIB_GRAMMAR_JSON_FALSE) return NIB_GRAMMAR_T_ALL;
-    if (not->kind == NIB_GRAMMAR_JSON_TRUE || (not->kind == NIB_GRAMMAR_JSON_OBJECT && !not->n)) return 0;
-    unsigned bits = type && not->n == 1 ? type_list(s, type) : 0;
+    if (not ->kind == NIB_GRAMMAR_JSON_FALSE) return NIB_GRAMMAR_T_ALL;
+    if (not ->kind == NIB_GRAMMAR_JSON_TRUE || (not ->kind == NIB_GRAMMAR_JSON_OBJECT && !not ->n)) return 0;
+    unsigned bits = type && not ->n == 1 ? type_list(s, type) : 0;
     bool is_split = bits & NIB_GRAMMAR_T_INTEGER && !(bits & NIB_GRAMMAR_T_FRACTION);
-    if (!type || not->n != 1 || is_split)
-        nib_grammar_schema_fail(s, NIB_E_UNSUPPORTED, not, "not is supported with true, false, {} and types other than integer only");
+    if (!type || not ->n != 1 || is_split)
+        nib_grammar_schema_fail(s, NIB_E_UNSUPPORTED, not,
+                                "not is supported with true, false, {} and types other than integer only");
     return NIB_GRAMMAR_T_ALL & ~bits;
 }
 
@@ -274,10 +301,11 @@ unsigned nib_grammar_conj_types(nib_grammar_schema *s, const nib_grammar_conj *c
     unsigned types = conj->is_never ? 0 : NIB_GRAMMAR_T_ALL;
     for (size_t i = 0; i < conj->n && !nib_grammar_schema_failed(s); i++) {
         const nib_grammar_json *schema = conj->terms[i].schema, *type = nib_grammar_json_get(schema, "type");
-        const nib_grammar_json *nullable = nib_grammar_json_get(schema, "nullable"), *not = nib_grammar_json_get(schema, "not");
+        const nib_grammar_json *nullable = nib_grammar_json_get(schema, "nullable"),
+                               *not = nib_grammar_json_get(schema, "not");
         bool may_be_null = nullable && nullable->kind == NIB_GRAMMAR_JSON_TRUE;
         if (type) types &= type_list(s, type) | (may_be_null ? NIB_GRAMMAR_T_NULL : 0);
-        if (not) types &= types_not_excluded(s, not);
+        if (not ) types &= types_not_excluded(s, not );
     }
     return types;
 }
@@ -293,7 +321,8 @@ static bool values_apart(const nib_grammar_conj *a, const nib_grammar_conj *b) {
     if (!x && !list) return false;
     for (const nib_grammar_json *v = x ? x : list->first; v; v = x ? NULL : v->next) {
         bool is_other = false;
-        for (i = 0; !is_other && (y = nib_grammar_conj_next(b, &i, "const")) != NULL;) is_other = !nib_grammar_json_equal(v, y);
+        for (i = 0; !is_other && (y = nib_grammar_conj_next(b, &i, "const")) != NULL;)
+            is_other = !nib_grammar_json_equal(v, y);
         for (i = 0; !is_other && (y = nib_grammar_conj_next(b, &i, "enum")) != NULL;) {
             const nib_grammar_json *w = y->first;
             while (w && !nib_grammar_json_equal(v, w)) w = w->next;
@@ -320,7 +349,9 @@ static bool objects_apart(nib_grammar_schema *s, const nib_grammar_conj *a, cons
             if (!requires(a, p->key)) continue;
             for (size_t k = 0; (others = nib_grammar_conj_next(b, &k, "properties")) != NULL;) {
                 const nib_grammar_json *q = child(others, p->key);
-                if (q && (requires(b, p->key) || q->kind == NIB_GRAMMAR_JSON_FALSE) && nib_grammar_schema_apart(s, p, q, depth + 1)) return true;
+                if (q && (requires(b, p->key) || q->kind == NIB_GRAMMAR_JSON_FALSE) &&
+                    nib_grammar_schema_apart(s, p, q, depth + 1))
+                    return true;
             }
         }
     return false;
@@ -328,9 +359,11 @@ static bool objects_apart(nib_grammar_schema *s, const nib_grammar_conj *a, cons
 
 static bool closed_without(const nib_grammar_conj *a, const nib_grammar_conj *b) {
     for (size_t i = 0; i < a->n; i++) {
-        const nib_grammar_json *schema = a->terms[i].schema, *extra = nib_grammar_json_get(schema, "additionalProperties");
+        const nib_grammar_json *schema = a->terms[i].schema,
+                               *extra = nib_grammar_json_get(schema, "additionalProperties");
         const nib_grammar_json *props = nib_grammar_json_get(schema, "properties"), *list;
-        if (!extra || extra->kind != NIB_GRAMMAR_JSON_FALSE || nib_grammar_json_get(schema, "patternProperties")) continue;
+        if (!extra || extra->kind != NIB_GRAMMAR_JSON_FALSE || nib_grammar_json_get(schema, "patternProperties"))
+            continue;
         for (size_t k = 0; (list = nib_grammar_conj_next(b, &k, "required")) != NULL;)
             for (const nib_grammar_json *c = list->first; c; c = c->next)
                 if (!props || !child(props, c->text)) return true;
@@ -352,7 +385,8 @@ static bool numbers_apart(const nib_grammar_conj *a, const nib_grammar_conj *b) 
     return false;
 }
 
-bool nib_grammar_schema_apart(nib_grammar_schema *s, const nib_grammar_json *a, const nib_grammar_json *b, unsigned depth) {
+bool nib_grammar_schema_apart(nib_grammar_schema *s, const nib_grammar_json *a, const nib_grammar_json *b,
+                              unsigned depth) {
     nib_grammar_conj x = {0}, y = {0};
     if (depth > MAX_APART_DEPTH) return false;
     nib_grammar_conj_add(s, &x, a, 0);
@@ -361,7 +395,8 @@ bool nib_grammar_schema_apart(nib_grammar_schema *s, const nib_grammar_json *a, 
     nib_grammar_conj_close(s, &y);
     bool apart = values_apart(&x, &y) || values_apart(&y, &x);
     if (!apart) {
-        unsigned both = nib_grammar_conj_types(s, &x) & nib_grammar_conj_types(s, &y), numbers = NIB_GRAMMAR_T_INTEGER | NIB_GRAMMAR_T_FRACTION;
+        unsigned both = nib_grammar_conj_types(s, &x) & nib_grammar_conj_types(s, &y),
+                 numbers = NIB_GRAMMAR_T_INTEGER | NIB_GRAMMAR_T_FRACTION;
         if (both & NIB_GRAMMAR_T_OBJECT && (objects_apart(s, &x, &y, depth) || objects_apart(s, &y, &x, depth) ||
                                             closed_without(&x, &y) || closed_without(&y, &x)))
             both &= ~(unsigned)NIB_GRAMMAR_T_OBJECT;

@@ -1,9 +1,9 @@
 /* grammar/schema_object.c - objects of a schema -> rules.
  *
- * The keys that properties and required name are numbered; each is a MARK edge, then the key, a colon and the rule of its value.
- * All other keys fall into classes by the patterns that they match, and each class is a pattern of keys with the rule of its
- * values. MARK stands before the comma and CHECK before the closing brace, so that neither is written where it would lead to
- * nothing. */
+ * The keys that properties and required name are numbered; each is a MARK edge, then the key, a colon and the rule of
+ * its value. All other keys fall into classes by the patterns that they match, and each class is a pattern of keys with
+ * the rule of its values. MARK stands before the comma and CHECK before the closing brace, so that neither is written
+ * where it would lead to nothing. */
 #include "base/utf8.h"
 #include "grammar/schema.h"
 
@@ -40,10 +40,12 @@ static bool same(nib_str a, nib_str b) {
 static void add_key(object *o, nib_str name, const nib_grammar_json *at) {
     for (size_t i = 0; i < o->keys.n; i++)
         if (same(o->keys.names[i], name)) return;
-    if (o->keys.n >= MAX_KEYS) nib_grammar_schema_fail(o->s, NIB_E_LIMIT, at, "more than %d keys", MAX_KEYS);
+    if (o->keys.n >= MAX_KEYS)
+        nib_grammar_schema_fail(o->s, NIB_E_LIMIT, at, "more than %d keys", MAX_KEYS);
     else if (!nib_grow(&o->keys.names, &o->keys.capacity, o->keys.n + 1, sizeof *o->keys.names))
         nib_grammar_build_fail(o->s->b, NIB_E_NOMEM, NIB_NO_OFFSET, "no memory for keys");
-    else o->keys.names[o->keys.n++] = name;
+    else
+        o->keys.names[o->keys.n++] = name;
 }
 
 static bool is_required(const object *o, nib_str name) {
@@ -58,11 +60,14 @@ static void find_keys(object *o) {
     const nib_grammar_json *value;
     nib_grammar_schema *s = o->s;
     for (size_t i = 0; (value = nib_grammar_conj_next(o->conj, &i, "properties")) != NULL;) {
-        if (value->kind != NIB_GRAMMAR_JSON_OBJECT) nib_grammar_schema_fail(s, NIB_E_FORMAT, value, "properties is an object of schemas");
-        for (const nib_grammar_json *c = value->first; c && !nib_grammar_schema_failed(s); c = c->next) add_key(o, c->key, c);
+        if (value->kind != NIB_GRAMMAR_JSON_OBJECT)
+            nib_grammar_schema_fail(s, NIB_E_FORMAT, value, "properties is an object of schemas");
+        for (const nib_grammar_json *c = value->first; c && !nib_grammar_schema_failed(s); c = c->next)
+            add_key(o, c->key, c);
     }
     for (size_t i = 0; (value = nib_grammar_conj_next(o->conj, &i, "required")) != NULL;) {
-        if (value->kind != NIB_GRAMMAR_JSON_ARRAY) nib_grammar_schema_fail(s, NIB_E_FORMAT, value, "required is a list of keys");
+        if (value->kind != NIB_GRAMMAR_JSON_ARRAY)
+            nib_grammar_schema_fail(s, NIB_E_FORMAT, value, "required is a list of keys");
         for (const nib_grammar_json *c = value->first; c && !nib_grammar_schema_failed(s); c = c->next) {
             if (c->kind != NIB_GRAMMAR_JSON_STRING) nib_grammar_schema_fail(s, NIB_E_FORMAT, c, "a key is a string");
             add_key(o, c->text, c);
@@ -76,7 +81,8 @@ static void find_patterns(object *o) {
     const nib_grammar_json *value;
     nib_grammar_schema *s = o->s;
     for (size_t i = 0; (value = nib_grammar_conj_next(o->conj, &i, "patternProperties")) != NULL;) {
-        if (value->kind != NIB_GRAMMAR_JSON_OBJECT) nib_grammar_schema_fail(s, NIB_E_FORMAT, value, "patternProperties is an object of schemas");
+        if (value->kind != NIB_GRAMMAR_JSON_OBJECT)
+            nib_grammar_schema_fail(s, NIB_E_FORMAT, value, "patternProperties is an object of schemas");
         for (const nib_grammar_json *c = value->first; c && !nib_grammar_schema_failed(s); c = c->next) {
             size_t k = 0;
             while (k < o->patterns.n && !same(o->patterns.texts[k], c->key)) k++;
@@ -131,17 +137,19 @@ static void find_names(object *o) {
     const nib_grammar_json *value;
     nib_grammar_schema *s = o->s;
     nib_grammar_conj conj = {0};
-    for (size_t i = 0; (value = nib_grammar_conj_next(o->conj, &i, "propertyNames")) != NULL;) nib_grammar_conj_add(s, &conj, value, 0);
+    for (size_t i = 0; (value = nib_grammar_conj_next(o->conj, &i, "propertyNames")) != NULL;)
+        nib_grammar_conj_add(s, &conj, value, 0);
     nib_grammar_conj_close(s, &conj);
     for (size_t i = 0; i < conj.n && !nib_grammar_schema_failed(s); i++) {
         const nib_grammar_json *schema = conj.terms[i].schema;
         for (const nib_grammar_json *k = schema->first; k && !nib_grammar_schema_failed(s); k = k->next) {
-            static const char *const known[] = {"type", "enum", "const", "pattern", "minLength", "maxLength", "$ref", "allOf",
-                                                "description", "title", "$comment"};
+            static const char *const known[] = {"type", "enum",  "const",       "pattern", "minLength", "maxLength",
+                                                "$ref", "allOf", "description", "title",   "$comment"};
             size_t n = 0;
             while (n < sizeof known / sizeof *known && !nib_grammar_json_is(k->key, known[n])) n++;
             if (n == sizeof known / sizeof *known)
-                nib_grammar_schema_fail(s, NIB_E_UNSUPPORTED, k, "not supported in propertyNames; enum, const, pattern and lengths are");
+                nib_grammar_schema_fail(s, NIB_E_UNSUPPORTED, k,
+                                        "not supported in propertyNames; enum, const, pattern and lengths are");
             nib_grammar_pattern p = {0};
             if (nib_grammar_json_is(k->key, "enum")) names_of_list(o, k);
             if (nib_grammar_json_is(k->key, "const")) {
@@ -156,7 +164,8 @@ static void find_names(object *o) {
             }
         }
     }
-    uint32_t min = nib_grammar_conj_greatest(s, &conj, "minLength"), max = nib_grammar_conj_least(s, &conj, "maxLength");
+    uint32_t min = nib_grammar_conj_greatest(s, &conj, "minLength"),
+             max = nib_grammar_conj_least(s, &conj, "maxLength");
     if ((min || max != NIB_GRAMMAR_NO || conj.is_never) && !nib_grammar_schema_failed(s)) {
         nib_grammar_pattern all = {0};
         if (!o->has_names) nib_grammar_pattern_except(s->b, NULL, 0, &all);
@@ -172,7 +181,8 @@ static void find_names(object *o) {
 
 static bool matches(object *o, nib_str pattern, nib_str name) {
     for (size_t k = 0; k < o->patterns.n; k++)
-        if (same(o->patterns.texts[k], pattern)) return nib_grammar_pattern_matches(o->s->b, &o->patterns.patterns[k], name);
+        if (same(o->patterns.texts[k], pattern))
+            return nib_grammar_pattern_matches(o->s->b, &o->patterns.patterns[k], name);
     return false;
 }
 
@@ -203,7 +213,8 @@ static nib_grammar_conj value_of(object *o, nib_str name) {
 static nib_grammar_conj value_of_class(object *o, unsigned class) {
     nib_grammar_conj value = {0};
     for (size_t i = 0; i < o->conj->n; i++) {
-        const nib_grammar_json *schema = o->conj->terms[i].schema, *patterns = nib_grammar_json_get(schema, "patternProperties");
+        const nib_grammar_json *schema = o->conj->terms[i].schema,
+                               *patterns = nib_grammar_json_get(schema, "patternProperties");
         const nib_grammar_json *others = nib_grammar_json_get(schema, "additionalProperties");
         bool is_known = false;
         for (const nib_grammar_json *c = patterns ? patterns->first : NULL; c; c = c->next)
@@ -235,7 +246,8 @@ static void draw_keys(object *o) {
     nib_grammar_schema *s = o->s;
     for (size_t i = 0; i < o->keys.n && !nib_grammar_schema_failed(s); i++) {
         nib_str name = o->keys.names[i];
-        if (o->has_names && !nib_grammar_pattern_matches(s->b, &o->names, name)) continue; /* a required one then makes all fail */
+        if (o->has_names && !nib_grammar_pattern_matches(s->b, &o->names, name))
+            continue; /* a required one then makes all fail */
         nib_grammar_conj value = value_of(o, name);
         uint32_t rule = nib_grammar_schema_rule_for(s, &value);
         draw_member(o, (uint32_t)i, nib_grammar_schema_literal(s, name), rule);
@@ -266,8 +278,10 @@ static bool draw_class(object *o, unsigned class, const nib_grammar_pattern *unn
     }
     bool has_any = b->status == NIB_OK && !nib_grammar_pattern_is_empty(&names);
     if (has_any) {
-        nib_grammar_piece open = nib_grammar_text(b, (nib_str){"\"", 1}), close = nib_grammar_text(b, (nib_str){"\"", 1});
-        nib_grammar_piece key = nib_grammar_then(b, nib_grammar_then(b, open, nib_grammar_pattern_draw(b, &names, true)), close);
+        nib_grammar_piece open = nib_grammar_text(b, (nib_str){"\"", 1}),
+                          close = nib_grammar_text(b, (nib_str){"\"", 1});
+        nib_grammar_piece key =
+            nib_grammar_then(b, nib_grammar_then(b, open, nib_grammar_pattern_draw(b, &names, true)), close);
         draw_member(o, NIB_GRAMMAR_NO, key, nib_grammar_schema_rule_for(o->s, &value));
     }
     nib_grammar_pattern_free(&names);
@@ -279,7 +293,7 @@ static bool draw_others(object *o) {
     nib_grammar_pattern unnamed = {0};
     bool has_any = false;
     nib_grammar_pattern_except(o->s->b, o->keys.names, o->keys.n, &unnamed);
-    for (unsigned class = 0; class < 1u << o->patterns.n && !nib_grammar_schema_failed(o->s); class++)
+    for (unsigned class = 0; class < 1u << o->patterns.n && !nib_grammar_schema_failed(o->s); class ++)
         has_any = draw_class(o, class, &unnamed) || has_any;
     nib_grammar_pattern_free(&unnamed);
     return has_any;
@@ -306,7 +320,8 @@ static void draw_object(object *o, uint32_t rule) {
     nib_grammar_schema *s = o->s;
     nib_grammar_build *b = s->b;
     nib_grammar_piece open = nib_grammar_text(b, (nib_str){"{", 1}), close = nib_grammar_text(b, (nib_str){"}", 1});
-    uint32_t min = nib_grammar_conj_greatest(s, o->conj, "minProperties"), max = nib_grammar_conj_least(s, o->conj, "maxProperties");
+    uint32_t min = nib_grammar_conj_greatest(s, o->conj, "minProperties"),
+             max = nib_grammar_conj_least(s, o->conj, "maxProperties");
     size_t i = 0;
     const nib_grammar_json *least = nib_grammar_conj_next(o->conj, &i, "minProperties");
     o->first = nib_grammar_node(b);
@@ -319,7 +334,8 @@ static void draw_object(object *o, uint32_t rule) {
     draw_keys(o);
     bool is_open = draw_others(o);
     if (is_open && min > 1 && !nib_grammar_schema_failed(s)) /* a key that stands twice would count twice */
-        nib_grammar_schema_fail(s, NIB_E_UNSUPPORTED, least, "minProperties above 1 needs additionalProperties: false, and no patternProperties");
+        nib_grammar_schema_fail(s, NIB_E_UNSUPPORTED, least,
+                                "minProperties above 1 needs additionalProperties: false, and no patternProperties");
     if (nib_grammar_schema_failed(s) || min > max || (!is_open && min > o->keys.n)) return; /* none */
     nib_grammar_rule *r = &b->rules[rule].rule;
     r->min = min;

@@ -80,7 +80,8 @@ static bool read_patterns(nib_grammar_schema *s, const nib_grammar_conj *conj, n
         const nib_grammar_json *pattern = nib_grammar_json_get(conj->terms[i].schema, "pattern");
         const nib_grammar_json *format = nib_grammar_json_get(conj->terms[i].schema, "format");
         nib_grammar_pattern one = {0};
-        if (pattern && pattern->kind != NIB_GRAMMAR_JSON_STRING) nib_grammar_schema_fail(s, NIB_E_FORMAT, pattern, "a pattern is a string");
+        if (pattern && pattern->kind != NIB_GRAMMAR_JSON_STRING)
+            nib_grammar_schema_fail(s, NIB_E_FORMAT, pattern, "a pattern is a string");
         if (pattern && !nib_grammar_schema_failed(s)) {
             nib_grammar_pattern_read(s->b, pattern->text, 0, true, &one);
             meet(s, all, &has_one, &one);
@@ -89,7 +90,8 @@ static bool read_patterns(nib_grammar_schema *s, const nib_grammar_conj *conj, n
         if (!format || nib_grammar_schema_failed(s)) continue;
         const char *expression = format_expression(format->text);
         if (!expression) {
-            nib_grammar_schema_fail(s, NIB_E_UNSUPPORTED, format, "the format \"%.*s\" is not supported", NIB_STR_ARG(format->text));
+            nib_grammar_schema_fail(s, NIB_E_UNSUPPORTED, format, "the format \"%.*s\" is not supported",
+                                    NIB_STR_ARG(format->text));
             break;
         }
         one = (nib_grammar_pattern){0};
@@ -116,7 +118,8 @@ nib_grammar_piece nib_grammar_schema_string(nib_grammar_schema *s, const nib_gra
     if (min > max) return (nib_grammar_piece){nib_grammar_node(b), nib_grammar_node(b)}; /* none */
     if (min == 0 && max == NIB_GRAMMAR_NO) {
         if (s->any_string == NIB_GRAMMAR_NO)
-            s->any_string = nib_grammar_rule_of(b, (nib_str){"string", 6}, quoted(b, nib_grammar_repeat(b, any_char(b), 0, NIB_GRAMMAR_NO)));
+            s->any_string = nib_grammar_rule_of(b, (nib_str){"string", 6},
+                                                quoted(b, nib_grammar_repeat(b, any_char(b), 0, NIB_GRAMMAR_NO)));
         return nib_grammar_calls(b, s->any_string);
     }
     return quoted(b, nib_grammar_repeat(b, any_char(b), min, max));
@@ -131,14 +134,18 @@ static void read_bound(nib_grammar_schema *s, const nib_grammar_conj *conj, bool
     nib_grammar_decimal d;
     for (int k = 0; k < 2; k++)
         for (size_t i = 0; (value = nib_grammar_conj_next(conj, &i, words[is_low][k])) != NULL;) {
-            if (value->kind != NIB_GRAMMAR_JSON_NUMBER) nib_grammar_schema_fail(s, NIB_E_FORMAT, value, "a bound is a number");
+            if (value->kind != NIB_GRAMMAR_JSON_NUMBER)
+                nib_grammar_schema_fail(s, NIB_E_FORMAT, value, "a bound is a number");
             else if (!nib_grammar_decimal_read(value->text, &d))
-                nib_grammar_schema_fail(s, NIB_E_LIMIT, value, "a bound of more than %d digits", NIB_GRAMMAR_MAX_DIGITS);
+                nib_grammar_schema_fail(s, NIB_E_LIMIT, value, "a bound of more than %d digits",
+                                        NIB_GRAMMAR_MAX_DIGITS);
             if (nib_grammar_schema_failed(s)) return;
             int c = out->is_set ? nib_grammar_decimal_compare(&d, out) : 0;
             d.is_exclusive = k;
-            if (!out->is_set || (is_low ? c > 0 : c < 0)) *out = d;
-            else if (c == 0 && k) out->is_exclusive = true;
+            if (!out->is_set || (is_low ? c > 0 : c < 0))
+                *out = d;
+            else if (c == 0 && k)
+                out->is_exclusive = true;
         }
 }
 
@@ -147,8 +154,10 @@ static uint32_t read_multiple(nib_grammar_schema *s, const nib_grammar_conj *con
     uint64_t all = 1;
     for (size_t i = 0; (value = nib_grammar_conj_next(conj, &i, "multipleOf")) != NULL;) {
         nib_grammar_decimal d = {0};
-        bool is_whole = value->kind == NIB_GRAMMAR_JSON_NUMBER && nib_grammar_decimal_read(value->text, &d) && !d.n_frac;
-        if (!is_whole) nib_grammar_schema_fail(s, NIB_E_UNSUPPORTED, value, "multipleOf is supported with whole numbers only");
+        bool is_whole =
+            value->kind == NIB_GRAMMAR_JSON_NUMBER && nib_grammar_decimal_read(value->text, &d) && !d.n_frac;
+        if (!is_whole)
+            nib_grammar_schema_fail(s, NIB_E_UNSUPPORTED, value, "multipleOf is supported with whole numbers only");
         uint32_t n = is_whole ? nib_grammar_schema_count(s, value) : 1;
         if (!n) nib_grammar_schema_fail(s, NIB_E_FORMAT, value, "multipleOf is greater than 0");
         uint64_t a = all, b = n ? n : 1;
@@ -165,7 +174,8 @@ static uint32_t read_multiple(nib_grammar_schema *s, const nib_grammar_conj *con
 }
 
 static nib_grammar_piece plain_number(nib_grammar_build *b, bool is_integer) {
-    static const char integer[] = "-?(?:0|[1-9][0-9]*)", fraction[] = "-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?(?:[eE][+-]?[0-9]+)?";
+    static const char integer[] = "-?(?:0|[1-9][0-9]*)",
+                      fraction[] = "-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?(?:[eE][+-]?[0-9]+)?";
     const char *expression = is_integer ? integer : fraction;
     nib_grammar_pattern p = {0};
     nib_grammar_piece piece = {0, 0};
@@ -217,8 +227,10 @@ static nib_grammar_piece value_piece(nib_grammar_schema *s, const nib_grammar_js
         at = value.end;
     }
     nib_grammar_piece close = nib_grammar_text(b, (nib_str){is_object ? "}" : "]", 1});
-    if (v->n) nib_grammar_schema_space(s, at, close.start);
-    else nib_grammar_empty(b, at, close.start);
+    if (v->n)
+        nib_grammar_schema_space(s, at, close.start);
+    else
+        nib_grammar_empty(b, at, close.start);
     return (nib_grammar_piece){piece.start, close.end};
 }
 
@@ -240,9 +252,28 @@ static bool is_in_all(const nib_grammar_conj *conj, const nib_grammar_json *v) {
 
 /* Whether more than types, enum and const is said of the value. */
 static bool needs_probe(const nib_grammar_conj *conj) {
-    static const char *const others[] = {"properties", "required", "additionalProperties", "patternProperties", "propertyNames",
-        "minProperties", "maxProperties", "items", "prefixItems", "additionalItems", "minItems", "maxItems", "uniqueItems", "minLength",
-        "maxLength", "pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"};
+    static const char *const others[] = {"properties",
+                                         "required",
+                                         "additionalProperties",
+                                         "patternProperties",
+                                         "propertyNames",
+                                         "minProperties",
+                                         "maxProperties",
+                                         "items",
+                                         "prefixItems",
+                                         "additionalItems",
+                                         "minItems",
+                                         "maxItems",
+                                         "uniqueItems",
+                                         "minLength",
+                                         "maxLength",
+                                         "pattern",
+                                         "format",
+                                         "minimum",
+                                         "maximum",
+                                         "exclusiveMinimum",
+                                         "exclusiveMaximum",
+                                         "multipleOf"};
     for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
         size_t i = 0;
         if (nib_grammar_conj_next(conj, &i, others[k])) return true;
@@ -254,7 +285,8 @@ static bool needs_probe(const nib_grammar_conj *conj) {
 static nib_grammar *make_probe(nib_grammar_schema *s, const nib_grammar_conj *conj) {
     nib_grammar_build b = {.limits = s->b->limits};
     nib_grammar_config config = *s->config;
-    nib_grammar_schema probe = {.b = &b, .config = &config, .root = s->root, .space = NIB_GRAMMAR_NO, .any_string = NIB_GRAMMAR_NO};
+    nib_grammar_schema probe = {
+        .b = &b, .config = &config, .root = s->root, .space = NIB_GRAMMAR_NO, .any_string = NIB_GRAMMAR_NO};
     nib_grammar *g = NULL;
     nib_error err = {0};
     config.key_order = false;
@@ -264,12 +296,14 @@ static nib_grammar *make_probe(nib_grammar_schema *s, const nib_grammar_conj *co
     uint32_t root = nib_grammar_schema_rule_for(&probe, &rest);
     nib_grammar_schema_fill(&probe);
     nib_status status = nib_grammar_finish(&b, root, &g, &err);
-    if (status != NIB_OK && !(status == NIB_E_FORMAT && b.error.offset == NIB_NO_OFFSET)) /* … but for "no text matches" */
+    if (status != NIB_OK &&
+        !(status == NIB_E_FORMAT && b.error.offset == NIB_NO_OFFSET)) /* … but for "no text matches" */
         nib_grammar_build_fail(s->b, status, err.offset, "%s", err.message);
     nib_grammar_schema_free(&probe);
     nib_grammar_build_free(&b);
     if (g) g->max_items = s->config->max_items;
-    if (g && (g->run = nib_grammar_run_new(g)) == NULL) nib_grammar_build_fail(s->b, NIB_E_NOMEM, NIB_NO_OFFSET, "no memory for a schema");
+    if (g && (g->run = nib_grammar_run_new(g)) == NULL)
+        nib_grammar_build_fail(s->b, NIB_E_NOMEM, NIB_NO_OFFSET, "no memory for a schema");
     return g;
 }
 
@@ -281,9 +315,12 @@ static void put_value(nib_buf *out, const nib_grammar_json *v) {
         nib_buf_char(out, '"');
         for (size_t i = 0; i < v->text.len; i++) {
             unsigned char c = (unsigned char)v->text.ptr[i];
-            if (c < 0x20) nib_buf_printf(out, "\\u%04x", c);
-            else if (c == '"' || c == '\\') nib_buf_printf(out, "\\%c", c);
-            else nib_buf_char(out, (char)c);
+            if (c < 0x20)
+                nib_buf_printf(out, "\\u%04x", c);
+            else if (c == '"' || c == '\\')
+                nib_buf_printf(out, "\\%c", c);
+            else
+                nib_buf_char(out, (char)c);
         }
         nib_buf_char(out, '"');
     }
@@ -307,7 +344,8 @@ static bool fits(nib_grammar_schema *s, nib_grammar *probe, const nib_grammar_js
     if (!r) return false;
     put_value(&text, v);
     uint32_t at = text.failed ? NIB_GRAMMAR_UNKNOWN : r->start;
-    for (size_t i = 0; i < text.len && at > NIB_GRAMMAR_DEAD; i++) at = nib_grammar_run_step(r, at, (uint8_t)text.ptr[i]);
+    for (size_t i = 0; i < text.len && at > NIB_GRAMMAR_DEAD; i++)
+        at = nib_grammar_run_step(r, at, (uint8_t)text.ptr[i]);
     nib_buf_free(&text);
     if (at == NIB_GRAMMAR_UNKNOWN) nib_grammar_build_fail(s->b, NIB_E_NOMEM, NIB_NO_OFFSET, "no memory for a schema");
     return at > NIB_GRAMMAR_DEAD && r->configs[at].may_end;
@@ -320,7 +358,8 @@ static const nib_grammar_json *find_values(nib_grammar_schema *s, const nib_gram
         if (conj->terms[i].done & NIB_GRAMMAR_VALUES_DONE) continue;
         const nib_grammar_json *one = nib_grammar_json_get(conj->terms[i].schema, "const");
         const nib_grammar_json *list = nib_grammar_json_get(conj->terms[i].schema, "enum");
-        if (list && list->kind != NIB_GRAMMAR_JSON_ARRAY) nib_grammar_schema_fail(s, NIB_E_FORMAT, list, "enum is a list of values");
+        if (list && list->kind != NIB_GRAMMAR_JSON_ARRAY)
+            nib_grammar_schema_fail(s, NIB_E_FORMAT, list, "enum is a list of values");
         *is_const = one != NULL;
         if (one) return one;
         if (list) found = list;
@@ -337,7 +376,8 @@ bool nib_grammar_schema_values(nib_grammar_schema *s, const nib_grammar_conj *co
     bool asks = needs_probe(conj) && !nib_grammar_schema_failed(s);
     nib_grammar *probe = asks ? make_probe(s, conj) : NULL;
     unsigned types = nib_grammar_conj_types(s, conj);
-    for (const nib_grammar_json *v = is_const ? values : values->first; v && !nib_grammar_schema_failed(s); v = is_const ? NULL : v->next) {
+    for (const nib_grammar_json *v = is_const ? values : values->first; v && !nib_grammar_schema_failed(s);
+         v = is_const ? NULL : v->next) {
         if (!(types & nib_grammar_value_type(v)) || !is_in_all(conj, v) || (asks && !fits(s, probe, v))) continue;
         nib_grammar_piece piece = value_piece(s, v);
         nib_grammar_empty(b, out->start, piece.start);

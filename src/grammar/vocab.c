@@ -27,8 +27,10 @@ bool nib_grammar_vocab_add(nib_grammar_vocab *v, nib_str bytes, nib_str name, bo
     uint32_t id = v->n_tokens++;
     v->bytes[id] = (nib_str){NULL, is_eog ? 0 : bytes.len};
     v->names[id] = (nib_str){NULL, name.len};
-    if (is_eog) v->eog[v->n_eog++] = (nib_token)id;
-    else v->all[id / 32] |= 1u << id % 32;
+    if (is_eog)
+        v->eog[v->n_eog++] = (nib_token)id;
+    else
+        v->all[id / 32] |= 1u << id % 32;
     return nib_buf_append(&v->text, bytes.ptr, v->bytes[id].len) && nib_buf_append(&v->text, name.ptr, name.len);
 }
 
@@ -135,8 +137,10 @@ nib_status nib_grammar_vocab_finish(nib_grammar_vocab *v, nib_error *err) {
     for (uint32_t i = 0; ok && i < v->n_tokens; i++) {
         entry e = {v->bytes[i], (nib_token)i, count_plain(v->bytes[i])};
         if (!e.bytes.len) continue;
-        if (e.n_chars) plain[n_plain++] = e;
-        else rest[n_rest++] = e;
+        if (e.n_chars)
+            plain[n_plain++] = e;
+        else
+            rest[n_rest++] = e;
     }
     if (ok) {
         qsort(plain, n_plain, sizeof *plain, compare_entries);

@@ -1,14 +1,14 @@
-/* grammar/vocab.h - the bytes of all tokens, arranged so that a mask is a walk: two trees of bytes, one of the tokens of plain
- * characters (plain.h), one of the rest. Immutable. */
+/* grammar/vocab.h - the bytes of all tokens, arranged so that a mask is a walk: two trees of bytes, one of the tokens
+ * of plain characters (plain.h), one of the rest. Immutable. */
 #ifndef NIB_GRAMMAR_VOCAB_H
 #define NIB_GRAMMAR_VOCAB_H
 
 #include "grammar/grammar.h"
 
 typedef struct nib_grammar_tree_node { /* in the order of a walk, parents first */
-    uint32_t end;      /* the next node that is not below this one */
-    uint32_t ids;      /* tokens that end here, in ids of the tree */
-    uint16_t n_ids, depth; /* depth: bytes */
+    uint32_t end;                      /* the next node that is not below this one */
+    uint32_t ids;                      /* tokens that end here, in ids of the tree */
+    uint16_t n_ids, depth;             /* depth: bytes */
     uint8_t byte;
 } nib_grammar_tree_node;
 
@@ -24,18 +24,18 @@ enum { NIB_GRAMMAR_SLICES = 24 };
 
 struct nib_grammar_vocab {
     uint32_t n_tokens, n_mask_words;
-    uint32_t max_len;      /* bytes of the longest token */
-    nib_str *bytes;        /* by id; empty: stands for no text */
-    nib_str *names;        /* by id, as in the file */
+    uint32_t max_len; /* bytes of the longest token */
+    nib_str *bytes;   /* by id; empty: stands for no text */
+    nib_str *names;   /* by id, as in the file */
     nib_buf text;
     nib_token *eog;
     size_t n_eog;
     nib_grammar_tree plain, rest;
     uint32_t *slices[NIB_GRAMMAR_SLICES + 1]; /* [n]: plain tokens of at most n characters; [0]: all plain tokens */
-    nib_token *by_length;  /* plain tokens in order of characters */
-    uint32_t *lengths;     /* of these */
+    nib_token *by_length;                     /* plain tokens in order of characters */
+    uint32_t *lengths;                        /* of these */
     size_t n_by_length;
-    uint32_t *all;         /* every token but those that end a text */
+    uint32_t *all; /* every token but those that end a text */
 };
 
 /* One token at a time, in order of ids; then finish. Free it with nib_grammar_vocab_free. */

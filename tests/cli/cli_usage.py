@@ -6,7 +6,7 @@ import subprocess
 
 from harness import ROOT, Case, Config
 
-COMMANDS = "run chat tokenize detokenize render parse score perplexity trace inspect check bench limits plan completion help version".split()
+COMMANDS = "run chat tokenize detokenize render parse grammar score perplexity trace inspect check bench limits plan completion help version".split()
 
 
 def table():
@@ -38,7 +38,7 @@ class Usage(Case):
                                ("--flash-atn", "--flash-attn"), ("--no-display-promt", "--no-display-prompt"),
                                ("-mm", "-m"), ("--dry-multiplyer", "--dry-multiplier")]:
             self.usage(typed, 1, says=["unknown option " + typed, "the nearest is " + nearest])
-        self.usage("--grammar", "x", says=["unknown option --grammar", "the nearest is --"])
+        self.usage("--grammatik", "x", says=["unknown option --grammatik", "the nearest is --"])
 
     def test_options_belong_to_commands(self):
         self.usage("tokenize", "--temp", 1, says="unknown option --temp")

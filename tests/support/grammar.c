@@ -15,7 +15,8 @@ nib_grammar_vocab *grammar_vocab(const char *const *words, size_t n) {
         char byte = (char)(i - GRAMMAR_BYTE_IDS), name[16];
         nib_str bytes = {&byte, i >= GRAMMAR_BYTE_IDS};
         snprintf(name, sizeof name, "<t%u>", i);
-        if (i >= GRAMMAR_BYTE_IDS + 256) bytes = (nib_str){words[i - GRAMMAR_BYTE_IDS - 256], strlen(words[i - GRAMMAR_BYTE_IDS - 256])};
+        if (i >= GRAMMAR_BYTE_IDS + 256)
+            bytes = (nib_str){words[i - GRAMMAR_BYTE_IDS - 256], strlen(words[i - GRAMMAR_BYTE_IDS - 256])};
         if (!nib_grammar_vocab_add(v, bytes, (nib_str){name, strlen(name)}, i == 0)) abort();
     }
     if (nib_grammar_vocab_finish(v, NULL) != NIB_OK) abort();
