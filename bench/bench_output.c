@@ -12,7 +12,7 @@
 
 static double now_s(void) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); /* one thread, no I/O: what else runs does not count */
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 

@@ -44,8 +44,11 @@ static bool keep(builder *b, nib_buf *buf, nib_str *out) {
     return copy || fail_memory(b);
 }
 
+/* What a string stands for: as it lies in the answer, when it has no escapes. */
 static bool decode(builder *b, nib_str string, nib_str *out) {
     nib_buf text = {0};
+    *out = (nib_str){string.ptr + 1, string.len - 2};
+    if (!memchr(out->ptr, '\\', out->len)) return true;
     nib_chat_json_decode(string, &text);
     return keep(b, &text, out);
 }
