@@ -350,7 +350,7 @@ typedef struct nib_chat_render_config {
 typedef struct nib_chat_prompt {
     nib_rendered rendered;
     bool starts_thinking; /* the prompt ends inside a block of thoughts: the answer begins there */
-    const char *notes[6]; /* what had to be changed to suit the template, constant sentences to show; NULL behind the last */
+    const char *notes[7]; /* what had to be changed to suit the template, constant sentences to show; NULL behind the last */
 } nib_chat_prompt;
 
 /* A request as OpenAI's chat API has it, JSON -> the prompt:

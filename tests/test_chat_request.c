@@ -93,6 +93,26 @@ static void test_needs_tools(void **state) {
     chat_close(&f);
 }
 
+#define LONG_TOOL                                                                                                       \
+    "\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"object\",\"properties\":"     \
+    "{\"a\":{\"type\":\"string\"},\"b\":{\"type\":\"integer\"}},\"required\":[\"b\"]}}}]"
+
+static void test_tool_shapes(void **state) {
+    (void)state;
+    chat_fixture f;
+    chat_must(&f, "{{ messages[0].content }}{% for t in tools or [] %}{{ t.name + (t.parameters.required|join) }}{% endfor %}");
+    chat_prints(f.chat, WITH(LONG_TOOL), "Hifb");
+    chat_close(&f);
+    chat_must(&f, "{{ messages[0].content }}{% for t in tools %} {{ t.name }}{% for k, v in t.parameter_definitions.items() %},{{ k }}:"
+                  "{{ v.type }}{{ '!' if v.required }}{% endfor %}{% endfor %}");
+    chat_prints(f.chat, WITH(LONG_TOOL), "Hi f,a:string,b:integer!");
+    chat_prints(f.chat, WITH("\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\"}}]"), "Hi f");
+    chat_prints(f.chat, WITH("\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{\"properties\":[]}}}]"),
+                "Hi f");
+    chat_prints(f.chat, WITH("\"tools\":[]"), "Hi");
+    chat_close(&f);
+}
+
 static void notes_are(const nib_chat *chat, const char *request, const char *const *parts) {
     nib_chat_prompt prompt;
     assert_int_equal(nib_chat_render(chat, request, strlen(request), NULL, &prompt, NULL), NIB_OK);
@@ -113,6 +133,9 @@ static void test_notes(void **state) {
     notes_are(f.chat, WITH("\"n\":1"), NOTES(NULL));
     notes_are(f.chat, WITH(TOOLS ",\"enable_thinking\":false"), NOTES("does not show tools")); /* it does not think */
     notes_are(f.chat, WITH(TOOLS ",\"tool_choice\":\"none\",\"enable_thinking\":true"), NOTES(NULL));
+    chat_close(&f);
+    chat_must(&f, "{% for m in messages if m.role != 'tool' %}{{ m.content }}{% endfor %}");
+    notes_are(f.chat, "{\"messages\":[{\"role\":\"tool\",\"content\":\"5\"}]}", NOTES("what tools answered"));
     chat_close(&f);
     chat_must(&f, "{% for m in messages %}{{ m.content }}{{ m.reasoning_content }}{% endfor %}");
     notes_are(f.chat, WITH("\"enable_thinking\":false"), NOTES("cannot turn thinking off"));
@@ -154,7 +177,8 @@ static void test_no_system(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_faults),      cmocka_unit_test(test_variables), cmocka_unit_test(test_toggle),
-        cmocka_unit_test(test_needs_tools), cmocka_unit_test(test_notes),     cmocka_unit_test(test_no_system),
+        cmocka_unit_test(test_needs_tools), cmocka_unit_test(test_tool_shapes), cmocka_unit_test(test_notes),
+        cmocka_unit_test(test_no_system),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

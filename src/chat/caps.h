@@ -11,13 +11,22 @@ typedef enum nib_chat_role {
     NIB_CHAT_OTHER = NIB_CHAT_N_ROLES
 } nib_chat_role;
 
+/* How a template wants tools. */
+typedef enum nib_chat_tool_shape {
+    NIB_CHAT_TOOLS_OPENAI,  /* {"type": "function", "function": {…}} */
+    NIB_CHAT_TOOLS_BARE,    /* the function alone */
+    NIB_CHAT_TOOLS_DEFINED, /* the function with parameter_definitions instead of a schema, as Command R had it */
+    NIB_CHAT_TOOLS_UNSEEN,  /* it does not show them */
+} nib_chat_tool_shape;
+
 #define NIB_CHAT_BIT(role) (1u << (role))
 
 typedef struct nib_chat_caps {
     uint16_t text_roles;    /* bits: whose content it shows when that is a string */
     uint16_t part_roles;    /* bits: whose content it shows when that is a list of parts */
     bool knows_developer;
-    bool shows_tools;
+    nib_chat_tool_shape tools;
+    bool hides_results;     /* does not show what tools answered */
     bool needs_tools;       /* wants a list of tools even where it is empty */
     bool arguments_as_text; /* of tool calls, as JSON; otherwise as an object */
     bool empty_for_null;    /* content of an answer must be "" where there is none */

@@ -59,61 +59,75 @@ static bool differ(probe *p, const char *a, const char *b) {
     return ok;
 }
 
-/* Templates that are only for requests with tools may go wrong without a list of them. */
-static void find_needs(probe *p) {
-    nib_chat_caps *caps = &p->t->caps;
-    caps->text_roles = NIB_CHAT_BIT(NIB_CHAT_USER);
-    caps->needs_tools = false;
-    if (shows(p, CHAT(SAYS("user", TEXT)), WORD, NULL)) return;
-    caps->needs_tools = true;
-    caps->needs_tools = shows(p, CHAT(SAYS("user", TEXT)), WORD, NULL);
-}
-
 /* What holds for one role holds for a relative. */
 static void copy_role(nib_chat_caps *caps, nib_chat_role from, nib_chat_role to) {
     if (caps->text_roles & NIB_CHAT_BIT(from)) caps->text_roles |= (uint16_t)NIB_CHAT_BIT(to);
     if (caps->part_roles & NIB_CHAT_BIT(from)) caps->part_roles |= (uint16_t)NIB_CHAT_BIT(to);
 }
 
-/* Whose content may be a string, whose a list of parts. A list that was printed as such shows its "type". */
-static void find_content(probe *p) {
-    static const struct {
-        nib_chat_role role;
-        const char *text, *parts;
-    } rows[] = {
-        {NIB_CHAT_USER, CHAT(SAYS("user", TEXT)), CHAT(SAYS("user", PARTS))},
-        {NIB_CHAT_SYSTEM, CHAT(SAYS("system", TEXT) "," USER), CHAT(SAYS("system", PARTS) "," USER)},
-        {NIB_CHAT_ASSISTANT, CLOSED(USER "," SAYS("assistant", TEXT), ""), CLOSED(USER "," SAYS("assistant", PARTS), "")},
-        {NIB_CHAT_TOOL, CHAT(USER "," CALLS("\"\"", "") "," RESULT(TEXT)), CHAT(USER "," CALLS("\"\"", "") "," RESULT(PARTS))},
-    };
+/* Whether the content of a role may be a string, and whether a list of parts. A list that was printed as such shows its type.
+ * False: it is not shown at all. */
+static bool find_content(probe *p, nib_chat_role role, const char *text, const char *parts) {
     nib_chat_caps *caps = &p->t->caps;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        unsigned bit = NIB_CHAT_BIT(rows[i].role);
-        caps->text_roles |= (uint16_t)bit;
-        if (!shows(p, rows[i].text, WORD, NULL)) caps->text_roles &= (uint16_t)~bit;
-        caps->part_roles |= (uint16_t)bit;
-        bool takes_parts = shows(p, rows[i].parts, WORD, "'type'") && shows(p, rows[i].parts, "qzNibFirst", "\"type\"");
-        if (!takes_parts) caps->part_roles &= (uint16_t)~bit;
-        bool is_lost = rows[i].role != NIB_CHAT_SYSTEM && !((caps->text_roles | caps->part_roles) & bit);
-        if (is_lost) caps->text_roles |= (uint16_t)bit; /* it gets a string, whatever becomes of it */
-    }
+    uint16_t bit = (uint16_t)NIB_CHAT_BIT(role), others = (uint16_t)~bit;
+    caps->text_roles |= bit;
+    if (!shows(p, text, WORD, NULL)) caps->text_roles &= others;
+    caps->part_roles |= bit;
+    if (!shows(p, parts, WORD, "'type'") || !shows(p, parts, "qzNibFirst", "\"type\"")) caps->part_roles &= others;
+    return (caps->text_roles | caps->part_roles) & bit;
+}
+
+/* Content of users; and templates that are only for requests with tools may go wrong without a list of them. */
+static void find_needs(probe *p) {
+    static const char text[] = CHAT(SAYS("user", TEXT)), parts[] = CHAT(SAYS("user", PARTS));
+    nib_chat_caps *caps = &p->t->caps;
+    if (find_content(p, NIB_CHAT_USER, text, parts)) return;
+    caps->needs_tools = true;
+    if (find_content(p, NIB_CHAT_USER, text, parts)) return;
+    caps->needs_tools = false;
+    caps->text_roles |= NIB_CHAT_BIT(NIB_CHAT_USER);
+}
+
+/* None of both: they are merged into messages of users. */
+static void find_system(probe *p) {
+    find_content(p, NIB_CHAT_SYSTEM, CHAT(SAYS("system", TEXT) "," USER), CHAT(SAYS("system", PARTS) "," USER));
+}
+
+/* What is not shown gets a string, whatever becomes of it. */
+static void find_contents(probe *p) {
+    nib_chat_caps *caps = &p->t->caps;
+    if (!find_content(p, NIB_CHAT_ASSISTANT, CLOSED(USER "," SAYS("assistant", TEXT), ""), CLOSED(USER "," SAYS("assistant", PARTS), "")))
+        caps->text_roles |= NIB_CHAT_BIT(NIB_CHAT_ASSISTANT);
+    caps->hides_results = !find_content(p, NIB_CHAT_TOOL, CHAT(USER "," CALLS("\"\"", "") "," RESULT(TEXT)),
+                                        CHAT(USER "," CALLS("\"\"", "") "," RESULT(PARTS)));
+    if (caps->hides_results) caps->text_roles |= NIB_CHAT_BIT(NIB_CHAT_TOOL);
     copy_role(caps, NIB_CHAT_SYSTEM, NIB_CHAT_DEVELOPER);
     copy_role(caps, NIB_CHAT_TOOL, NIB_CHAT_FUNCTION);
     copy_role(caps, NIB_CHAT_TOOL, NIB_CHAT_IPYTHON);
 }
 
+/* Whether content that is null goes wrong, or is printed as Python prints it, where "" would do. */
+static void find_null(probe *p, const char *json) {
+    nib_rendered null, empty;
+    nib_chat_caps *caps = &p->t->caps;
+    try(p, json, &null);
+    caps->empty_for_null = true;
+    try(p, json, &empty);
+    caps->empty_for_null = empty.len && (!null.len || (contains(&null, "None") && !contains(&empty, "None")));
+    nib_rendered_free(&null);
+    nib_rendered_free(&empty);
+}
+
 static void find_tools(probe *p) {
     static const char with_user[] = CLOSED(USER, TOOLS), with_system[] = CLOSED(SAYS("system", "\"S\"") "," USER, TOOLS);
-    static const char call[] = CLOSED(USER "," CALLS("\"\"", "") "," RESULT("\"ok\""), TOOLS);
-    static const char null_call[] = CLOSED(USER "," CALLS("null", "") "," RESULT("\"ok\""), TOOLS);
+    static const char call[] = CLOSED(USER "," CALLS("\"\"", ""), TOOLS), null_call[] = CLOSED(USER "," CALLS("null", ""), TOOLS);
     nib_chat_caps *caps = &p->t->caps;
-    caps->shows_tools = shows(p, with_user, "qzNibTool", NULL) || shows(p, with_system, "qzNibTool", NULL);
+    for (caps->tools = 0; caps->tools < NIB_CHAT_TOOLS_UNSEEN; caps->tools++)
+        if (shows(p, with_user, "qzNibTool", NULL) || shows(p, with_system, "qzNibTool", NULL)) break;
     bool takes_object = shows(p, call, "qzNibValue", "'qzNibKey'"); /* that is how Python prints a dict */
     caps->arguments_as_text = true;
     caps->arguments_as_text = !takes_object && shows(p, call, "qzNibValue", "\\\"qzNibKey");
-    bool takes_null = shows(p, null_call, "qzNibValue", "None");
-    caps->empty_for_null = true;
-    caps->empty_for_null = !takes_null && shows(p, null_call, "qzNibValue", NULL);
+    find_null(p, null_call);
 }
 
 /* A list that is printed as such shows its type. */
@@ -153,8 +167,9 @@ nib_status nib_chat_probe(const nib_chat *chat, nib_chat_template *t, nib_error 
     probe p = {chat, t, err, NIB_OK};
     t->caps = (nib_chat_caps){.knows_developer = strstr(t->text, "developer") != NULL};
     find_needs(&p);
-    find_content(&p);
+    find_system(&p);
     find_tools(&p);
+    find_contents(&p);
     find_reasoning(&p);
     find_toggle(&p);
     return p.status;

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/status.h"
 #include "chat/build.h"
+#include "chat/tools.h"
 #include "jinja/json.h"
 #include "jinja/template.h"
 
@@ -35,77 +36,6 @@ static nib_status read_messages(nib_chat_reader *r, const jinja_dict *object, ni
         nib_chat_field_leave(r, mark);
         name_result(q, message);
     }
-    return NIB_OK;
-}
-
-static nib_status read_tool(nib_chat_reader *r, const jinja_value *tool) {
-    const jinja_value *function, *ignored;
-    jinja_value text;
-    if (tool->type != JINJA_DICT) return nib_chat_field_wrong(r, "", tool, "an object");
-    NIB_TRY(nib_chat_field_name(r, tool->as.dict, "type", &text));
-    if (!jinja_str_is(&text, "function", 8))
-        return nib_chat_field_fail(r, "type", "is \"%.*s\", expected \"function\"", text.len > 80 ? 80 : (int)text.len, text.as.ptr);
-    NIB_TRY(nib_chat_field_get(r, tool->as.dict, "function", JINJA_DICT, &function));
-    if (!function) return nib_chat_field_wrong(r, "function", nib_jinja_dict_get(tool->as.dict, "function"), "an object");
-    size_t mark = nib_chat_field_enter(r, ".function");
-    NIB_TRY(nib_chat_field_name(r, function->as.dict, "name", &text));
-    NIB_TRY(nib_chat_field_get(r, function->as.dict, "description", JINJA_STR, &ignored));
-    NIB_TRY(nib_chat_field_get(r, function->as.dict, "parameters", JINJA_DICT, &ignored));
-    nib_chat_field_leave(r, mark);
-    return NIB_OK;
-}
-
-static nib_status read_tools(nib_chat_reader *r, const jinja_dict *object, nib_chat_request *q) {
-    const jinja_value *list;
-    NIB_TRY(nib_chat_field_get(r, object, "tools", JINJA_LIST, &list));
-    if (!list || !list->as.list->n) return NIB_OK;
-    for (uint32_t i = 0; i < list->as.list->n; i++) {
-        size_t mark = nib_chat_field_enter(r, "tools[%u]", i);
-        NIB_TRY(read_tool(r, &list->as.list->items[i]));
-        nib_chat_field_leave(r, mark);
-    }
-    q->tools = *list;
-    return NIB_OK;
-}
-
-static bool has_tool(const jinja_value *tools, const jinja_value *name) {
-    for (uint32_t i = 0; tools->type == JINJA_LIST && i < tools->as.list->n; i++) {
-        const jinja_value *function = nib_jinja_dict_get(tools->as.list->items[i].as.dict, "function");
-        const jinja_value *known = nib_jinja_dict_get(function->as.dict, "name");
-        if (jinja_str_is(known, name->as.ptr, name->len)) return true;
-    }
-    return false;
-}
-
-static nib_status read_named_choice(nib_chat_reader *r, const jinja_dict *choice, const nib_chat_request *q) {
-    const jinja_value *function;
-    jinja_value name;
-    size_t mark = nib_chat_field_enter(r, "tool_choice");
-    NIB_TRY(nib_chat_field_get(r, choice, "function", JINJA_DICT, &function));
-    if (!function) return nib_chat_field_wrong(r, "function", nib_jinja_dict_get(choice, "function"), "an object with a name");
-    nib_chat_field_enter(r, ".function");
-    NIB_TRY(nib_chat_field_name(r, function->as.dict, "name", &name));
-    if (!has_tool(&q->tools, &name))
-        return nib_chat_field_fail(r, "name", "there is no tool \"%.*s\" in tools", name.len > 100 ? 100 : (int)name.len, name.as.ptr);
-    nib_chat_field_leave(r, mark);
-    return NIB_OK;
-}
-
-/* What the model must do is not the template's business; only "none" is, which hides the tools. */
-static nib_status read_tool_choice(nib_chat_reader *r, const jinja_dict *object, nib_chat_request *q) {
-    const char *expected = "\"none\", \"auto\", \"required\", or an object that names a tool";
-    const jinja_value *choice = nib_jinja_dict_get(object, "tool_choice");
-    if (!choice || choice->type == JINJA_NONE || jinja_str_is(choice, "auto", 4)) return NIB_OK;
-    if (choice->type == JINJA_DICT) return read_named_choice(r, choice->as.dict, q);
-    if (choice->type != JINJA_STR) return nib_chat_field_wrong(r, "tool_choice", choice, expected);
-    if (jinja_str_is(choice, "none", 4)) {
-        q->tools = jinja_none();
-        return NIB_OK;
-    }
-    if (!jinja_str_is(choice, "required", 8))
-        return nib_chat_field_fail(r, "tool_choice", "is \"%.*s\", expected %s", choice->len > 80 ? 80 : (int)choice->len,
-                                   choice->as.ptr, expected);
-    if (q->tools.type == JINJA_NONE) return nib_chat_field_fail(r, "tool_choice", "is \"required\", but there are no tools");
     return NIB_OK;
 }
 
@@ -159,12 +89,11 @@ static nib_status read_switches(nib_chat_reader *r, const jinja_dict *object, ni
 
 nib_status nib_chat_request_read(nib_chat_reader *r, nib_str json, nib_chat_request *out) {
     jinja_value v;
-    *out = (nib_chat_request){.tools = jinja_none(), .documents = jinja_none(), .thinks = jinja_none(), .effort = jinja_none()};
+    *out = (nib_chat_request){.documents = jinja_none(), .thinks = jinja_none(), .effort = jinja_none()};
     NIB_TRY(nib_jinja_json_read(json, NIB_JINJA_MAX_NESTING, r->arena, &v, r->err));
     if (v.type != JINJA_DICT) return nib_fail(r->err, NIB_E_ARG, "a request must be a JSON object with messages");
     NIB_TRY(read_messages(r, v.as.dict, out));
-    NIB_TRY(read_tools(r, v.as.dict, out));
-    NIB_TRY(read_tool_choice(r, v.as.dict, out));
+    NIB_TRY(nib_chat_tools_read(r, v.as.dict, &out->tools));
     NIB_TRY(read_documents(r, v.as.dict, out));
     NIB_TRY(read_switches(r, v.as.dict, out));
     return read_kwargs(r, v.as.dict, out);
@@ -278,10 +207,11 @@ static bool write_options(nib_arena *arena, const nib_chat_request *q, const nib
 
 nib_status nib_chat_request_write(nib_chat_reader *r, const nib_chat_request *q, const nib_chat_caps *caps, unsigned *notes,
                                   jinja_value *out) {
-    jinja_value messages, tools = q->tools, prompt = jinja_bool(q->add_generation_prompt);
-    if (tools.type == JINJA_NONE && caps->needs_tools && !nib_chat_list(r->arena, 0, &tools)) return nib_chat_field_nomem(r);
+    jinja_value messages, tools, prompt = jinja_bool(q->add_generation_prompt);
+    NIB_TRY(nib_chat_tools_write(r, &q->tools, caps, &tools));
     NIB_TRY(write_messages(r, q, caps, notes, &messages));
-    if (q->tools.type != JINJA_NONE && !caps->shows_tools) *notes |= 1u << NIB_CHAT_NOTE_TOOLS;
+    if (q->tools.type != JINJA_NONE && caps->tools == NIB_CHAT_TOOLS_UNSEEN) *notes |= 1u << NIB_CHAT_NOTE_TOOLS;
+    if (caps->hides_results && has_role(q->messages, q->n_messages, NIB_CHAT_TOOL)) *notes |= 1u << NIB_CHAT_NOTE_RESULTS;
     if (q->thinks.type == JINJA_BOOL && !q->thinks.as.b && !caps->toggle && caps->reasoning) *notes |= 1u << NIB_CHAT_NOTE_THINKING;
     bool ok = nib_chat_dict(r->arena, out) && nib_chat_set(r->arena, out, "messages", &messages) &&
               nib_chat_set(r->arena, out, "tools", &tools) && nib_chat_set(r->arena, out, "documents", &q->documents) &&
