@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 
+#include <assert.h>
 #include <string.h>
 
 static uint32_t pages_of(uint32_t length) {
@@ -72,6 +73,22 @@ nib_status nib_kv_table_fork(const nib_kv_table *src, nib_kv_table *dst, nib_kv_
     dst->length = src->length;
     if (shares_open_page(dst, pool)) *copy = own_last(dst, pool);
     return NIB_OK;
+}
+
+void nib_kv_table_adopt(nib_kv_table *table, nib_kv_pool *pool, const uint32_t *pages, uint32_t n) {
+    assert(table->length % NIB_KV_PAGE == 0);
+    for (uint32_t i = 0; i < n; i++) {
+        nib_kv_pool_ref(pool, pages[i]);
+        table->pages[table->n_pages++] = pages[i];
+    }
+    table->length += n * NIB_KV_PAGE;
+}
+
+void nib_kv_table_replace(nib_kv_table *table, nib_kv_pool *pool, uint32_t i, uint32_t page) {
+    assert((i + 1) * NIB_KV_PAGE <= table->length);
+    nib_kv_pool_ref(pool, page);
+    nib_kv_pool_unref(pool, table->pages[i]);
+    table->pages[i] = page;
 }
 
 void nib_kv_table_clear(nib_kv_table *table, nib_kv_pool *pool) {

@@ -31,6 +31,10 @@ nib_status nib_kv_table_truncate(nib_kv_table *table, nib_kv_pool *pool, uint32_
 /* dst (emptied first) = src. NIB_E_KV_FULL when the last page needs a copy and none is free; then dst is empty. */
 nib_status nib_kv_table_fork(const nib_kv_table *src, nib_kv_table *dst, nib_kv_pool *pool, nib_kv_copy *copy,
                              nib_error *err);
+/* Appends n full pages that somebody else holds, and takes a reference of each; no page is partly filled before. */
+void nib_kv_table_adopt(nib_kv_table *table, nib_kv_pool *pool, const uint32_t *pages, uint32_t n);
+/* Page i, which is full, gives way to another that holds the same bits. */
+void nib_kv_table_replace(nib_kv_table *table, nib_kv_pool *pool, uint32_t i, uint32_t page);
 void nib_kv_table_clear(nib_kv_table *table, nib_kv_pool *pool);
 
 #endif

@@ -1,0 +1,178 @@
+/* kv/prefix.c - a radix tree from token ids to full pages of KV cache, shared by all sequences. */
+#include "kv/prefix.h"
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "base/status.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define NONE UINT32_MAX
+
+nib_status nib_kv_prefix_init(nib_kv_prefix *tree, nib_kv_pool *pool, nib_error *err) {
+    uint32_t n_buckets = 1, random[2] = {0};
+    while (n_buckets < pool->n_pages && n_buckets < 1u << 31) n_buckets *= 2;
+    *tree = (nib_kv_prefix){.pool = pool, .mask = n_buckets - 1};
+    tree->nodes = nib_calloc(pool->n_pages, sizeof *tree->nodes);
+    tree->heap = nib_alloc(pool->n_pages, sizeof *tree->heap);
+    tree->buckets = nib_alloc(n_buckets, sizeof *tree->buckets);
+    if (!tree->nodes || !tree->heap || !tree->buckets) {
+        nib_kv_prefix_fini(tree);
+        return nib_fail_nomem(err, (uint64_t)pool->n_pages * sizeof *tree->nodes, "the tree of cached pages");
+    }
+    memset(tree->buckets, 0xff, n_buckets * sizeof *tree->buckets);
+    for (int i = 0; i < 2; i++) (void)nib_rng_system(&random[i]); /* without one the bound of a bucket still holds */
+    tree->seed = (uint64_t)random[0] << 32 | random[1];
+    return NIB_OK;
+}
+
+void nib_kv_prefix_fini(nib_kv_prefix *tree) {
+    for (uint32_t i = 0; tree->n_nodes && i < tree->pool->n_pages; i++)
+        if (tree->nodes[i].is_in_tree) nib_kv_pool_unref(tree->pool, i);
+    nib_free(tree->nodes);
+    nib_free(tree->heap);
+    nib_free(tree->buckets);
+    *tree = (nib_kv_prefix){0};
+}
+
+/* ---- children by hash */
+
+static uint32_t *bucket_of(const nib_kv_prefix *tree, uint32_t parent, uint64_t salt, const nib_token *tokens) {
+    uint64_t seed = (tree->seed ^ salt) + (uint64_t)parent * UINT64_C(0x9E3779B97F4A7C15);
+    uint64_t h = nib_hash64(seed, tokens, NIB_KV_PAGE * sizeof *tokens);
+    return &tree->buckets[(h ^ h >> 32) & tree->mask];
+}
+
+static bool is_node(const nib_kv_node *node, uint32_t parent, uint64_t salt, const nib_token *tokens) {
+    return node->parent == parent && node->salt == salt && memcmp(node->tokens, tokens, sizeof node->tokens) == 0;
+}
+
+uint32_t nib_kv_prefix_find(const nib_kv_prefix *tree, uint32_t parent, uint64_t salt, const nib_token *tokens) {
+    uint32_t page = *bucket_of(tree, parent, salt, tokens);
+    while (page != NONE && !is_node(&tree->nodes[page], parent, salt, tokens)) page = tree->nodes[page].next;
+    return page;
+}
+
+static void unlink_node(nib_kv_prefix *tree, uint32_t page) {
+    const nib_kv_node *node = &tree->nodes[page];
+    uint32_t *link = bucket_of(tree, node->parent, node->salt, node->tokens);
+    while (*link != page) link = &tree->nodes[*link].next;
+    *link = node->next;
+}
+
+/* ---- leaves by age: a binary heap */
+
+static void put(nib_kv_prefix *tree, uint32_t place, uint32_t page) {
+    tree->heap[place] = page;
+    tree->nodes[page].heap = place;
+}
+
+static bool is_older(const nib_kv_prefix *tree, uint32_t a, uint32_t b) {
+    return tree->nodes[a].used < tree->nodes[b].used;
+}
+
+/* Puts a page where it belongs, at `place` or above or below it. */
+static void sift(nib_kv_prefix *tree, uint32_t place, uint32_t page) {
+    for (; place > 0 && is_older(tree, page, tree->heap[(place - 1) / 2]); place = (place - 1) / 2)
+        put(tree, place, tree->heap[(place - 1) / 2]);
+    for (uint32_t child; (child = 2 * place + 1) < tree->n_heap; place = child) {
+        if (child + 1 < tree->n_heap && is_older(tree, tree->heap[child + 1], tree->heap[child])) child++;
+        if (!is_older(tree, tree->heap[child], page)) break;
+        put(tree, place, tree->heap[child]);
+    }
+    put(tree, place, page);
+}
+
+static void heap_add(nib_kv_prefix *tree, uint32_t page) {
+    assert(tree->nodes[page].heap == NONE);
+    sift(tree, tree->n_heap++, page);
+}
+
+static void heap_remove(nib_kv_prefix *tree, uint32_t page) {
+    uint32_t place = tree->nodes[page].heap, last = tree->heap[--tree->n_heap];
+    if (last != page) sift(tree, place, last);
+    tree->nodes[page].heap = NONE;
+}
+
+/* ---- pins */
+
+void nib_kv_prefix_pin(nib_kv_prefix *tree, uint32_t page) {
+    while (page != NIB_KV_PREFIX_ROOT && tree->nodes[page].n_held++ == 0) { /* held now: its parent has one reason more */
+        if (tree->nodes[page].heap != NONE) heap_remove(tree, page);
+        tree->n_held++;
+        page = tree->nodes[page].parent;
+    }
+}
+
+void nib_kv_prefix_unpin(nib_kv_prefix *tree, uint32_t page) {
+    uint64_t now = ++tree->clock;
+    while (page != NIB_KV_PREFIX_ROOT) {
+        nib_kv_node *node = &tree->nodes[page];
+        assert(node->is_in_tree && node->n_held > 0);
+        node->used = now;
+        if (--node->n_held > 0) return;
+        tree->n_held--;
+        if (node->n_children == 0) heap_add(tree, page);
+        page = node->parent;
+    }
+}
+
+uint32_t nib_kv_prefix_match(nib_kv_prefix *tree, uint64_t salt, const nib_token *tokens, uint32_t n, uint32_t *pages) {
+    uint32_t n_pages = 0, last = NIB_KV_PREFIX_ROOT;
+    for (; n - n_pages * NIB_KV_PAGE >= NIB_KV_PAGE; n_pages++) {
+        uint32_t page = nib_kv_prefix_find(tree, last, salt, tokens + n_pages * NIB_KV_PAGE);
+        if (page == NIB_KV_PREFIX_ROOT) break;
+        pages[n_pages] = last = page;
+    }
+    nib_kv_prefix_pin(tree, last);
+    return n_pages;
+}
+
+/* ---- in and out */
+
+static uint32_t chain_length(const nib_kv_prefix *tree, uint32_t page) {
+    uint32_t n = 0;
+    for (; page != NONE; page = tree->nodes[page].next) n++;
+    return n;
+}
+
+uint32_t nib_kv_prefix_insert(nib_kv_prefix *tree, uint32_t parent, uint64_t salt, const nib_token *tokens, uint32_t page) {
+    uint32_t found = nib_kv_prefix_find(tree, parent, salt, tokens);
+    if (found != NIB_KV_PREFIX_ROOT) return found;
+    nib_kv_node *node = &tree->nodes[page];
+    uint32_t *bucket = bucket_of(tree, parent, salt, tokens);
+    if (node->is_in_tree || chain_length(tree, *bucket) >= NIB_KV_PREFIX_CHAIN) return NIB_KV_PREFIX_ROOT;
+    *node = (nib_kv_node){.parent = parent, .next = *bucket, .heap = NONE, .is_in_tree = true, .salt = salt, .used = ++tree->clock};
+    memcpy(node->tokens, tokens, sizeof node->tokens);
+    *bucket = page;
+    nib_kv_pool_ref(tree->pool, page);
+    tree->n_nodes++;
+    if (parent != NIB_KV_PREFIX_ROOT) {
+        nib_kv_node *above = &tree->nodes[parent];
+        if (above->heap != NONE) heap_remove(tree, parent);
+        above->n_children++;
+    }
+    heap_add(tree, page);
+    return page;
+}
+
+static void evict_one(nib_kv_prefix *tree) {
+    uint32_t page = tree->heap[0], parent = tree->nodes[page].parent;
+    heap_remove(tree, page);
+    unlink_node(tree, page);
+    tree->nodes[page].is_in_tree = false;
+    tree->n_nodes--;
+    nib_kv_pool_unref(tree->pool, page);
+    if (parent == NIB_KV_PREFIX_ROOT) return;
+    nib_kv_node *above = &tree->nodes[parent];
+    if (above->used < tree->nodes[page].used) above->used = tree->nodes[page].used;
+    if (--above->n_children == 0 && above->n_held == 0) heap_add(tree, parent);
+}
+
+uint32_t nib_kv_prefix_evict(nib_kv_prefix *tree, uint32_t n) {
+    uint32_t done = 0;
+    for (; done < n && tree->n_heap > 0; done++) evict_one(tree);
+    return done;
+}
