@@ -19,7 +19,7 @@
  * - Strings carry their length and may hold any byte. `const char *` parameters named path or name end in NUL.
  * - Handles share no hidden state. nib_gguf, nib_tokenizer, nib_template, nib_chat, nib_model and nib_grammar are immutable
  *   after construction and may be used by many threads at once; nib_context, nib_batch, nib_sampler, nib_detok, nib_matcher
- *   and nib_stop belong to one thread at a time.
+ *   and nib_stop belong to one thread at a time; nib_engine may be used by many.
  * - Config structs start with their size and are initialised by the _INIT macro of the same name; NULL means defaults.
  *
  * Same bits: the logits of a token depend on the model, the tokens before it, the type of the KV cache, and nothing
@@ -65,6 +65,7 @@ typedef enum nib_status {
     NIB_E_NUMERIC = -8,     /* NaN or infinity where a number was needed */
     NIB_E_CHANGED = -9,     /* a file changed while it was in use */
     NIB_E_CANCELLED = -10,  /* a callback asked to stop */
+    NIB_E_BUSY = -11,       /* too much is waiting already: the same request may be taken later */
 } nib_status;
 
 #define NIB_NO_OFFSET UINT64_MAX
@@ -819,6 +820,125 @@ NIB_API void nib_stop_free(nib_stop *stop);
  * longest. -1: none is. -2: memory ran out and nothing was taken. */
 NIB_API int nib_stop_push(nib_stop *stop, nib_str piece, nib_str *show);
 NIB_API nib_str nib_stop_finish(nib_stop *stop); /* the text held back */
+
+/* ------------------------------------------------------------------------------------------------ engine */
+
+/* Serves many requests at once with one model: each turn runs the next token of every answer, and as much of the prompts
+ * that wait as fits the time of a turn. What was computed is kept in pages that later requests with the same beginning use
+ * again. An answer depends on its request alone, not on what runs beside it.
+ *
+ * A thread of the engine does all the work. The functions below may be called by any number of threads at once; one stream
+ * is read by one thread at a time. */
+typedef struct nib_engine nib_engine;
+typedef struct nib_stream nib_stream; /* what one request receives */
+
+typedef struct nib_engine_config {
+    size_t size;
+    nib_context_config context; /* n_seq: requests that run at once, default 16; n_ctx: positions of all of them together;
+                                   abort and user are not used */
+    uint32_t max_context;       /* positions of one request; 0: all, but no more than the model was trained for */
+    uint32_t max_requests;      /* running and waiting; default 256 */
+    uint64_t max_queued_tokens; /* of prompts that are not computed yet; 0 (default): no limit */
+    double turn_ms;             /* what a turn that answers are waiting for may take; default 100 */
+    uint32_t max_chunk;         /* most tokens of prompts in a turn; 0 (default): by time only */
+    size_t max_unread;          /* bytes of a stream that nobody reads; more end it. Default 1 MiB */
+    bool no_prefix_cache;       /* compute every prompt from its beginning */
+} nib_engine_config;
+#define NIB_ENGINE_CONFIG_INIT                                                                                         \
+    {sizeof(nib_engine_config), {sizeof(nib_context_config), 0, 16, 2048, 512, 32, 0, NULL, NULL, false, NULL, NULL},   \
+     0, 256, 0, 100.0, 0, (size_t)1 << 20, false}
+
+/* model and tok must outlive the engine. Takes some tenths of a second to measure how long batches take. */
+NIB_API nib_status nib_engine_new(nib_engine **out, const nib_model *model, const nib_tokenizer *tok,
+                                  const nib_engine_config *config, nib_error *err);
+/* Takes no more requests and waits until all are answered; after timeout_ms (negative: never) those that are left are
+ * cancelled. False when there were such. */
+NIB_API bool nib_engine_shutdown(nib_engine *engine, int timeout_ms);
+/* Cancels what still runs. Free the streams first. */
+NIB_API void nib_engine_free(nib_engine *engine);
+
+typedef struct nib_request {
+    size_t size;
+    const nib_token *prompt;      /* at least one */
+    size_t n_prompt;
+    const nib_sampler_params *sampling; /* NULL: defaults */
+    uint32_t max_tokens;          /* 0: as many as the context has room for */
+    const nib_str *stops;
+    size_t n_stops;
+    const nib_chat *chat;         /* whose tokens end the answer, and whose marks are written, of all control tokens; it must
+                                     outlive the stream. NULL: a token that ends a generation ends it, none is written */
+    bool special;                 /* write control tokens */
+    bool logprobs;                /* of every token */
+    uint32_t n_top;               /* with logprobs: of so many best tokens, too; at most 1000 */
+    bool hash_logits;
+    int32_t priority;             /* lower first */
+    uint64_t owner;               /* requests of different owners have equal shares */
+    uint64_t salt;                /* requests of different salts use no pages of each other */
+    void (*ready)(void *user);    /* called when there is something to read, on the engine's thread: it must return at once
+                                     and call nothing of nib. NULL: none */
+    void *user;
+} nib_request;
+#define NIB_REQUEST_INIT {.size = sizeof(nib_request)}
+
+/* Whether a request with so many tokens would be taken now: before the work of making them. NIB_E_BUSY: later,
+ * nib_engine_figures.retry_s tells when; NIB_E_LIMIT: it can never fit. */
+NIB_API nib_status nib_engine_admits(nib_engine *engine, size_t n_prompt, nib_error *err);
+/* Hands in a request, of which nothing is kept but `chat`. Errors as above, and NIB_E_ARG. */
+NIB_API nib_status nib_engine_submit(nib_stream **out, nib_engine *engine, const nib_request *request, nib_error *err);
+/* Ends a request in whatever state it is, within a turn; its stream gets an END. */
+NIB_API void nib_engine_cancel(nib_engine *engine, nib_stream *stream);
+
+typedef enum nib_finish {
+    NIB_FINISH_STOP = 0,      /* a token that ends the answer, or a stop string */
+    NIB_FINISH_LENGTH = 1,    /* max_tokens, or the context */
+    NIB_FINISH_CANCELLED = 2,
+    NIB_FINISH_UNREAD = 3,    /* nobody read the stream: max_unread */
+    NIB_FINISH_ERROR = 4,
+} nib_finish;
+#define NIB_N_FINISH 5
+
+typedef struct nib_usage {
+    uint32_t n_prompt, n_cached; /* tokens of the prompt, and those of them that were found computed */
+    uint32_t n_generated;        /* the token that ends the answer included */
+    uint32_t n_preempted;        /* how often it had to make place for others */
+    double queue_ms, ttft_ms, total_ms; /* from the submit to the first turn, the first token, the end; 0: never came */
+} nib_usage;
+
+typedef enum nib_stream_kind { NIB_STREAM_TOKEN = 0, NIB_STREAM_END = 1 } nib_stream_kind;
+
+/* Pointers are valid until the next call for this stream. */
+typedef struct nib_stream_event {
+    nib_stream_kind kind;
+    nib_str text;           /* what may be shown now: whole characters, up to a stop string; often empty */
+    nib_token id;           /* TOKEN */
+    float logprob;          /* with logprobs: of raw logits */
+    const nib_logprob *top; /* best first */
+    uint32_t n_top;
+    uint64_t logits_hash;   /* with hash_logits: of the row that the token was chosen from, as nib_logits_hash */
+    nib_finish finish;      /* END */
+    int stop;               /* END: index of the stop string; -1: none */
+    nib_usage usage;        /* END */
+    const nib_error *error; /* END by an error, else NULL */
+} nib_stream_event;
+
+/* The next event; waits for it at most timeout_ms (0: not at all; negative: for ever). False: there is none, and none will
+ * come after an END. */
+NIB_API bool nib_stream_next(nib_stream *stream, int timeout_ms, nib_stream_event *event);
+/* Cancels the request if it still runs. `ready` is not called any more. */
+NIB_API void nib_stream_free(nib_stream *stream);
+
+typedef struct nib_engine_figures {
+    uint32_t n_running, n_waiting;
+    uint64_t queued_tokens;      /* of prompts that are not computed yet */
+    uint32_t n_pages, n_free, n_cached, n_idle; /* pages; in the tree; of these, used by no running request */
+    uint64_t n_turns, n_prompt, n_reused, n_generated; /* tokens: of prompts that were answered, found computed, generated */
+    uint64_t n_preempted, n_evicted, n_refused;
+    uint64_t n_finished[NIB_N_FINISH]; /* by nib_finish */
+    double turn_s, decode_s;     /* seconds in turns, and in nib_decode */
+    double last_turn_ms, longest_turn_ms; /* longest: with answers waiting for it */
+    uint32_t retry_s;            /* whole seconds until what is queued now will be computed, about; at least 1 */
+} nib_engine_figures;
+NIB_API void nib_engine_stats(nib_engine *engine, nib_engine_figures *out);
 
 #ifdef __cplusplus
 }

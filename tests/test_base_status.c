@@ -12,11 +12,11 @@ static void test_texts(void **state) {
     (void)state;
     assert_string_equal(nib_status_text(NIB_OK), "ok");
     assert_string_equal(nib_status_text(NIB_E_CANCELLED), "cancelled");
-    for (int i = 0; i >= -10; i--) {
+    for (int i = 0; i >= -11; i--) {
         assert_string_not_equal(nib_status_text((nib_status)i), "unknown status");
         for (int j = 0; j > i; j--) assert_string_not_equal(nib_status_text((nib_status)i), nib_status_text((nib_status)j));
     }
-    assert_string_equal(nib_status_text((nib_status)-11), "unknown status");
+    assert_string_equal(nib_status_text((nib_status)-12), "unknown status");
     assert_string_equal(nib_status_text((nib_status)1), "unknown status");
     assert_string_equal(nib_version(), NIB_VERSION);
 }

@@ -11,6 +11,7 @@
 #include "base/sys.h"
 #include "cpu/kv.h"
 #include "decode/batch.h"
+#include "decode/pages.h"
 
 #include <string.h>
 
@@ -231,6 +232,14 @@ uint64_t nib_logits_hash(const nib_context *ctx, uint32_t i) {
 nib_status nib_context_check_seq(const nib_context *ctx, uint32_t seq, nib_error *err) {
     if (seq < ctx->config.n_seq) return NIB_OK;
     return nib_fail(err, NIB_E_ARG, "sequence %u: the context has 0 to %u", seq, ctx->config.n_seq - 1);
+}
+
+nib_kv_pool *nib_decode_pages_pool(nib_context *ctx) {
+    return &ctx->pool;
+}
+
+nib_kv_table *nib_decode_pages_table(nib_context *ctx, uint32_t seq) {
+    return &ctx->tables[seq];
 }
 
 uint32_t nib_seq_length(const nib_context *ctx, uint32_t seq) {

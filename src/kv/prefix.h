@@ -60,7 +60,10 @@ uint32_t nib_kv_prefix_insert(nib_kv_prefix *tree, uint32_t parent, uint64_t sal
 
 /* Evicts up to n pages; returns how many. They are free unless somebody holds references of them without a pin. */
 uint32_t nib_kv_prefix_evict(nib_kv_prefix *tree, uint32_t n);
-/* Pages that could be evicted. */
+static inline bool nib_kv_prefix_is_idle(const nib_kv_prefix *tree, uint32_t page) {
+    return tree->nodes[page].n_held == 0;
+}
+/* Pages that could be evicted: those that are idle. */
 static inline uint32_t nib_kv_prefix_n_idle(const nib_kv_prefix *tree) {
     return tree->n_nodes - tree->n_held;
 }

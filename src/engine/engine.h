@@ -1,0 +1,147 @@
+/* engine/engine.h - many requests, one batch: what nib_engine and nib_stream are made of. Private to engine/.
+ *
+ * One thread, the engine's, owns all that changes: context, tree of pages, queue, requests. Callers reach it by three things
+ * under one lock: the inbox of new requests, a flag to cancel on each stream, and the bytes of events that a stream has not
+ * been read of. The thread sleeps when nothing is to be done.
+ *
+ * A request is a list of ids, prompt and answer alike, of which the first `length` have keys and values in a sequence of the
+ * context. Nothing else tells a prompt from an answer: who has one id left to compute is decoding and runs in every turn, who
+ * has more is in prefill. A request that must make place gives its sequence back, goes to the queue and later computes what
+ * is no longer in the tree: preemption is nothing but length = 0.
+ *
+ * A turn (turn.c):
+ *   inbox     new requests go to the queue, cancelled ones end
+ *   admit     while there is a sequence and there are pages: the next of the queue takes its prefix from the tree (pages.c)
+ *   choose    all decodes, then the prompts in the order of the queue, as many tokens as the time of a turn allows (sched/cost);
+ *             for pages, the tree is asked first, then the most junior request goes
+ *   run       nib_decode; if that fails each request runs alone, so that the one which is to blame is found
+ *   publish   pages that became full go to the tree, of prompts and answers; where the tree has the same tokens already its
+ *             page takes the place of the request's own, since the bits are equal
+ *   accept    each row: sample -> log-probabilities -> id -> text -> stop -> event (accept.c)
+ *
+ * Prompts that begin alike are computed once: before each part of a prompt the tree is asked again, and a request whose next
+ * page is just being computed by another one waits for the next turn.
+ *
+ * Order of seniority (priority, then arrival) decides who keeps pages; the most senior one can have all of them, which a
+ * request must fit in to be taken, so it always gets on. The queue's order (priority, then owners in turn) decides who begins. */
+#ifndef NIB_ENGINE_ENGINE_H
+#define NIB_ENGINE_ENGINE_H
+
+#include "base/buf.h"
+#include "kv/prefix.h"
+#include "sched/cost.h"
+#include "sched/queue.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct nib_stream {
+    nib_sched_item item; /* first: the queue gives it back */
+    nib_engine *engine;
+    nib_stream *next;    /* in the inbox */
+
+    /* Of the request, unchanged after submit. */
+    uint32_t n_prompt, n_max; /* n_max: ids it may have in the end */
+    uint32_t n_top;
+    bool logprobs, hash_logits, special;
+    uint64_t salt;
+    const nib_chat *chat;
+    void (*ready)(void *user);
+    void *user;
+
+    /* The engine's thread. */
+    nib_token *ids; /* n_max */
+    uint32_t n_ids;
+    uint32_t n_now, n_reserved; /* tokens and pages of this turn */
+    bool is_passed;             /* looked at in this turn */
+    bool is_running;
+    uint32_t seq, pinned, n_shared; /* of a running request: sequence, deepest page of the tree, pages that the tree has */
+    bool is_refused;                /* the tree does not take its pages */
+    nib_sampler *sampler;
+    nib_detok *detok;
+    nib_stop *stop;      /* NULL without stop strings */
+    int stop_found;      /* its string that ended the text; -1: none */
+    nib_buf rest;        /* text of the END */
+    nib_logprob *top;
+    nib_usage usage;
+    double submitted;
+
+    /* Under the lock. */
+    pthread_cond_t arrived;
+    nib_buf unread; /* events, from `read` on */
+    size_t read;
+    nib_stream_event end;
+    nib_error error; /* of the END */
+    bool has_ended, is_abandoned; /* abandoned: freed by its reader */
+    bool end_is_given;
+    atomic_bool is_cancelled;
+
+    /* The reader's thread. */
+    nib_buf event; /* what the last one points to */
+};
+
+struct nib_engine {
+    nib_engine_config config;
+    const nib_model *model;
+    const nib_tokenizer *tok;
+    uint32_t n_seq, max_context;
+
+    /* The engine's thread, once it runs. */
+    nib_context *ctx;
+    nib_batch *batch;
+    nib_kv_pool *pool;
+    nib_kv_prefix tree;
+    nib_sched_queue queue;
+    nib_sched_cost cost;
+    nib_stream **running, **rows; /* running: the most senior first; rows: whose row of logits is which */
+    uint32_t n_running, n_rows;
+    uint32_t *free_seqs, n_free_seqs;
+    uint32_t *pages; /* of a match */
+    uint32_t n_reserved; /* pages that this turn will take */
+    double overhead_ms;  /* of a turn, beside nib_decode */
+    nib_engine_figures figures; /* of these, the reader's copy is shown */
+
+    pthread_t thread;
+    bool has_thread;
+    atomic_bool is_killed; /* stops a running nib_decode */
+
+    pthread_mutex_t lock; /* the only one */
+    pthread_cond_t work, idle;
+    nib_stream *inbox, **inbox_end;
+    bool has_cancelled, is_closing, is_quitting;
+    uint32_t n_live;      /* requests that have not ended */
+    uint64_t next_arrival, n_refused, queued_tokens;
+    nib_engine_figures shown;
+};
+
+
+/* turn.c */
+void nib_engine_turn(nib_engine *e);
+
+/* pages.c. Pages that could be had now, beside those that this turn will take. */
+uint32_t nib_engine_pages_left(const nib_engine *e);
+/* Gives a request a sequence that begins with what the tree has. False: too few pages for it now. */
+bool nib_engine_pages_start(nib_engine *e, nib_stream *s);
+/* Takes more pages from the tree where a prompt goes on with what others computed meanwhile. */
+void nib_engine_pages_extend(nib_engine *e, nib_stream *s);
+/* Reserves the pages of n more tokens; the most junior requests make place. False: this one has to. */
+bool nib_engine_pages_reserve(nib_engine *e, nib_stream *s, uint32_t n);
+/* Frees what was reserved. */
+void nib_engine_pages_provide(nib_engine *e);
+void nib_engine_pages_publish(nib_engine *e, nib_stream *s);
+/* The request leaves the context; full pages stay in the tree. */
+void nib_engine_pages_stop(nib_engine *e, nib_stream *s);
+
+/* accept.c. What a row of logits means for a request. */
+void nib_engine_accept(nib_engine *e, nib_stream *s, uint32_t row);
+/* Ends a request, running or waiting; error: NULL unless finish is ERROR. It may be freed by this. */
+void nib_engine_end(nib_engine *e, nib_stream *s, nib_finish finish, const nib_error *error);
+
+/* stream.c. Puts an event where the reader finds it. False: too much is unread already. */
+bool nib_stream_put(nib_stream *s, const nib_stream_event *event);
+/* The last event, which always finds a place. The stream may be freed by it. */
+void nib_stream_put_end(nib_stream *s, const nib_stream_event *event);
+nib_status nib_stream_new(nib_stream **out, nib_engine *e, const nib_request *request, nib_error *err);
+void nib_stream_delete(nib_stream *s);
+
+#endif

@@ -1,0 +1,79 @@
+/* sched/cost.c - how long a batch will take: t(n), learned from every batch that ran. */
+#include "sched/cost.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Time of a multiply-accumulate in attention, of floats, against one of bytes in a product: about what kernels reach. */
+#define ATTENTION_FACTOR 2.0
+#define LEARNING 0.25 /* weight of a new figure */
+#define OUTLIER 2.0   /* a figure counts as no more than this much of what was expected */
+
+void nib_sched_cost_init(nib_sched_cost *cost, const nib_model *model) {
+    double products = 0;
+    nib_step_info step;
+    *cost = (nib_sched_cost){0};
+    for (size_t i = 0; nib_model_step(model, i, &step) == NIB_OK; i++) {
+        bool is_attention = strcmp(step.op, "attention") == 0;
+        if (!is_attention) products += strcmp(step.rows, "TOK") == 0 ? (double)step.macs : 0;
+        else if (step.window) cost->near_work += (double)step.macs, cost->window = step.window;
+        else cost->far_work += (double)step.macs;
+    }
+    if (products > 0) cost->far_work *= ATTENTION_FACTOR / products, cost->near_work *= ATTENTION_FACTOR / products;
+}
+
+double nib_sched_cost_work(const nib_sched_cost *cost, uint32_t pos, uint32_t n) {
+    double middle = pos + 0.5 * n, near = middle < cost->window ? middle : cost->window;
+    return n * (1 + cost->far_work * middle + cost->near_work * near);
+}
+
+static double work_at(int place) {
+    return exp2(place * 0.25);
+}
+
+static int place_of(double work) {
+    int place = work > 1 ? (int)lrint(4 * log2(work)) : 0;
+    return place < NIB_SCHED_COST_PLACES ? place : NIB_SCHED_COST_PLACES - 1;
+}
+
+static double clamp(double x, double low, double high) {
+    return x < low ? low : x > high ? high : x;
+}
+
+void nib_sched_cost_learn(nib_sched_cost *cost, double work, double ms) {
+    if (!(work >= 1) || !(ms > 0)) return;
+    int place = place_of(work);
+    double expected = nib_sched_cost_ms(cost, work), at = work_at(place);
+    if (expected > 0 && ms > OUTLIER * expected) ms = OUTLIER * expected;
+    ms *= at / work; /* the place stands for one amount of work */
+    cost->ms[place] = cost->ms[place] > 0 ? cost->ms[place] + LEARNING * (ms - cost->ms[place]) : ms;
+    for (int i = 0; i < NIB_SCHED_COST_PLACES; i++) {
+        if (cost->ms[i] <= 0) continue;
+        double known = cost->ms[place], in_proportion = known * work_at(i) / at;
+        cost->ms[i] = i < place ? clamp(cost->ms[i], in_proportion, known) : clamp(cost->ms[i], known, in_proportion);
+    }
+}
+
+double nib_sched_cost_ms(const nib_sched_cost *cost, double work) {
+    int below = -1, above = -1;
+    for (int i = 0; i < NIB_SCHED_COST_PLACES && above < 0; i++) {
+        if (cost->ms[i] <= 0) continue;
+        if (work_at(i) <= work) below = i;
+        else above = i;
+    }
+    if (below < 0) return above < 0 ? 0 : cost->ms[above];
+    if (above < 0) return cost->ms[below] * work / work_at(below);
+    double share = (work - work_at(below)) / (work_at(above) - work_at(below));
+    return cost->ms[below] + share * (cost->ms[above] - cost->ms[below]);
+}
+
+double nib_sched_cost_fit(const nib_sched_cost *cost, double ms) {
+    double low = 1, high = work_at(NIB_SCHED_COST_PLACES - 1);
+    if (nib_sched_cost_ms(cost, high) <= 0) return 1;
+    for (int i = 0; i < 40; i++) {
+        double middle = 0.5 * (low + high);
+        if (nib_sched_cost_ms(cost, middle) <= ms) low = middle;
+        else high = middle;
+    }
+    return low;
+}

@@ -1,0 +1,29 @@
+/* sched/cost.h - how long a batch will take: t(n), learned from every batch that ran.
+ *
+ * The work of a token is 1, and more the further it looks back. Times are kept by work in steps of a fifth. Two things are
+ * known of the curve: more work takes no less time, and no more time than in proportion (the weights are read once). What
+ * is learned at one place therefore bounds all others, so that old figures do not outlive a change of the machine. */
+#ifndef NIB_SCHED_COST_H
+#define NIB_SCHED_COST_H
+
+#include "nib.h"
+
+#define NIB_SCHED_COST_PLACES 80 /* four to an octave: up to a million tokens' work */
+
+typedef struct nib_sched_cost {
+    double far_work, near_work; /* of a token, per position that it sees: in layers that see all, and those with a window */
+    uint32_t window;
+    double ms[NIB_SCHED_COST_PLACES]; /* of the work at each place, 2^(i/4); 0: not known */
+} nib_sched_cost;
+
+/* Of the steps of a model; nothing is known of times. */
+void nib_sched_cost_init(nib_sched_cost *cost, const nib_model *model);
+/* Work of n tokens from position pos on. */
+double nib_sched_cost_work(const nib_sched_cost *cost, uint32_t pos, uint32_t n);
+void nib_sched_cost_learn(nib_sched_cost *cost, double work, double ms);
+/* 0 when nothing was learned. */
+double nib_sched_cost_ms(const nib_sched_cost *cost, double work);
+/* The most work that is done in ms; 1 at least. Without anything learned: 1. */
+double nib_sched_cost_fit(const nib_sched_cost *cost, double ms);
+
+#endif
