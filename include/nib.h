@@ -848,7 +848,7 @@ typedef struct nib_engine_config {
     {sizeof(nib_engine_config), {sizeof(nib_context_config), 0, 16, 2048, 512, 32, 0, NULL, NULL, false, NULL, NULL},   \
      0, 256, 0, 100.0, 0, (size_t)1 << 20, false}
 
-/* model and tok must outlive the engine. Takes some tenths of a second to measure how long batches take. */
+/* model and tok must outlive the engine. First it measures how long batches take: about a second. */
 NIB_API nib_status nib_engine_new(nib_engine **out, const nib_model *model, const nib_tokenizer *tok,
                                   const nib_engine_config *config, nib_error *err);
 /* Takes no more requests and waits until all are answered; after timeout_ms (negative: never) those that are left are

@@ -212,7 +212,8 @@ static bool is_same(const answer *a, const job *j) {
 }
 
 static void assert_same(const answer *a, const job *j, const char *what, uint32_t k) {
-    if (!is_same(a, j)) fail_msg("%s: request %u: %u tokens, finish %d; expected %u, %d", what, k, a->n, a->finish, j->want.n, j->want.finish);
+    if (!is_same(a, j))
+        fail_msg("%s: request %u: %u tokens, finish %d; expected %u, %d", what, k, a->n, a->finish, j->want.n, j->want.finish);
     assert_int_equal(a->usage.n_prompt, j->n_prompt);
     assert_int_equal(a->usage.n_generated, a->n);
     assert_true(a->usage.n_cached < j->n_prompt);

@@ -70,13 +70,13 @@ static nib_status time_batch(nib_engine *e, uint32_t n, double *ms, nib_error *e
 /* The first figures of t(n); the first batch touches memory and does not count. */
 static nib_status measure(nib_engine *e, nib_error *err) {
     uint32_t most = e->config.context.n_ubatch < e->max_context ? e->config.context.n_ubatch : e->max_context;
-    double ms, spent = 0;
+    double ms = 0;
     nib_sched_cost_init(&e->cost, e->model);
     NIB_TRY(time_batch(e, 1, &ms, err));
-    for (uint32_t n = 1; n <= most && spent < 2 * e->config.turn_ms; n *= 2) {
+    ms = 0;
+    for (uint32_t n = 1; n <= most && ms < e->config.turn_ms; n *= 2) {
         NIB_TRY(time_batch(e, n, &ms, err));
         nib_sched_cost_learn(&e->cost, nib_sched_cost_work(&e->cost, 0, n), ms);
-        spent += ms;
     }
     return NIB_OK;
 }

@@ -98,6 +98,7 @@ struct nib_engine {
     uint32_t *free_seqs, n_free_seqs;
     uint32_t *pages; /* of a match */
     uint32_t n_reserved; /* pages that this turn will take */
+    bool is_cut;         /* a prompt, for want of time */
     double overhead_ms;  /* of a turn, beside nib_decode */
     nib_engine_figures figures; /* of these, the reader's copy is shown */
 

@@ -115,11 +115,13 @@ static void choose_prompts(nib_engine *e, uint32_t n_tok, double work) {
     if (c->max_chunk && n_most > c->max_chunk) n_most = c->max_chunk;
     if (left < LEAST_WORK) left = LEAST_WORK;
     nib_stream *s;
+    e->is_cut = false;
     while (n_most > 0 && left >= 1 && (s = next_prompt(e))) {
         nib_engine_pages_extend(e, s);
         uint32_t n = part_of(e, s, left, n_most, n_tok);
         s->is_passed = true;
         if (has_twin(e, s) || !nib_engine_pages_reserve(e, s, n)) continue;
+        e->is_cut |= n < n_left(e, s) && n < n_most;
         left -= nib_sched_cost_work(&e->cost, length_of(e, s), n);
         n_most -= n;
         n_tok += n;
@@ -148,6 +150,7 @@ static nib_status run(nib_engine *e, nib_stream *only, nib_error *err) {
     NIB_TRY(nib_decode(e->ctx, e->batch, err));
     double ms = 1e3 * (nib_sys_now() - start);
     nib_sched_cost_learn(&e->cost, work, ms);
+    if (e->is_cut) nib_sched_cost_fade(&e->cost, work);
     e->figures.decode_s += ms / 1e3;
     for (uint32_t i = 0; i < e->n_running; i++) {
         nib_stream *s = e->running[i];

@@ -6,6 +6,8 @@
 
 /* Time of a multiply-accumulate in attention, of floats, against one of bytes in a product: about what kernels reach. */
 #define ATTENTION_FACTOR 2.0
+#define OCTAVE 4
+#define FADING 0.02
 #define LEARNING 0.25 /* weight of a new figure */
 #define OUTLIER 2.0   /* a figure counts as no more than this much of what was expected */
 
@@ -52,6 +54,13 @@ void nib_sched_cost_learn(nib_sched_cost *cost, double work, double ms) {
         double known = cost->ms[place], in_proportion = known * work_at(i) / at;
         cost->ms[i] = i < place ? clamp(cost->ms[i], in_proportion, known) : clamp(cost->ms[i], known, in_proportion);
     }
+}
+
+void nib_sched_cost_fade(nib_sched_cost *cost, double work) {
+    int place = place_of(work);
+    double known = nib_sched_cost_ms(cost, work);
+    for (int i = place + 1; i <= place + OCTAVE && i < NIB_SCHED_COST_PLACES; i++)
+        if (cost->ms[i] > known) cost->ms[i] -= FADING * (cost->ms[i] - known);
 }
 
 double nib_sched_cost_ms(const nib_sched_cost *cost, double work) {

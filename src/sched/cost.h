@@ -21,6 +21,9 @@ void nib_sched_cost_init(nib_sched_cost *cost, const nib_model *model);
 /* Work of n tokens from position pos on. */
 double nib_sched_cost_work(const nib_sched_cost *cost, uint32_t pos, uint32_t n);
 void nib_sched_cost_learn(nib_sched_cost *cost, double work, double ms);
+/* A batch of this work was cut for want of time: what is known of somewhat longer ones fades, so that they are tried again
+ * some day. Nothing else would show that the machine became faster. */
+void nib_sched_cost_fade(nib_sched_cost *cost, double work);
 /* 0 when nothing was learned. */
 double nib_sched_cost_ms(const nib_sched_cost *cost, double work);
 /* The most work that is done in ms; 1 at least. Without anything learned: 1. */
