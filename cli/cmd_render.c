@@ -164,7 +164,7 @@ static nib_status add_members(const render_state *r, const nib_chat_prompt *prom
 /* {"messages", …} -> {"text", …} or {"error": {"message", "line", "column"}} */
 static nib_status answer(void *user, json_t *request, json_t *reply, nib_error *err) {
     render_state *r = user;
-    nib_chat_prompt prompt;
+    nib_chat_prompt prompt = {0};
     nib_status status = render(r, request, &prompt, err);
     if (status != NIB_OK) {
         json_object_set_new(reply, "error", error_of(r, err));
@@ -198,7 +198,7 @@ static nib_status print(render_state *r, const nib_chat_prompt *prompt, nib_erro
 }
 
 static nib_status render_once(render_state *r, nib_error *err) {
-    nib_chat_prompt prompt;
+    nib_chat_prompt prompt = {0};
     json_error_t why;
     NIB_TRY(nib_cli_input_read(r->opt, &r->input, err));
     json_t *data = json_loadb(r->input.ptr, r->input.len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
