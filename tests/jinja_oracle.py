@@ -11,6 +11,7 @@ import random
 import subprocess
 import sys
 import tempfile
+import warnings
 
 try:
     import jinja2
@@ -170,8 +171,25 @@ class Maker:
             lambda: self.tag("raw") + "{{ x }} {% y %}" + self.space() + self.tag("endraw"))()
 
 
+    def scope(self, depth):
+        """Statements that set and read the same few names at many places: what is seen where."""
+        name, b = self.pick("n", "t", "x"), lambda: self.scope(depth - 1) if depth > 0 else ""
+        show, put = "{{ " + name + " }}", "{% set " + name + " = " + self.pick("1", "x", "'a' ~ n", "t") + " %}"
+        return "".join(self.pick(
+            lambda: show, lambda: show, lambda: put, lambda: put, lambda: "{% for " + self.pick("n", "i") + " in [1, 2] %}" + b() + "{% endfor %}",
+            lambda: "{% if " + name + " == 1 %}" + b() + self.pick("", "{% elif t %}" + b()) + self.pick("", "{% else %}" + b()) + "{% endif %}",
+            lambda: "{% macro m(t=n) %}" + b() + "{% endmacro %}" + self.pick("", "{{ m() }}"), lambda: "{% if m %}{{ m(3) }}{% endif %}",
+            lambda: "{% macro g() %}{{ caller() }}{% endmacro %}{% call g() %}" + b() + "{% endcall %}",
+            lambda: "{% set x %}" + b() + "{% endset %}", lambda: "{% filter upper %}" + b() + "{% endfilter %}",
+            lambda: "{% with x = n, n = 5 %}" + b() + "{% endwith %}", lambda: "{% generation %}" + b() + "{% endgeneration %}",
+            lambda: "{% for i in [] %}{% else %}" + b() + "{% endfor %}", lambda: "{% for i in [1, 2] if i != n %}" + b() + "{% endfor %}",
+            lambda: "{% set ns = namespace(n=n) %}{% for i in [1] %}{% set ns.n = i %}" + b() + "{% endfor %}{{ ns.n }}")()
+            for _ in range(self.r.randint(1, 4)))
+
+
 SPECIAL = [
     "{{ 1e308 * 10 }} {{ -1e308 * 10 }} {{ 0.1 + 0.2 }} {{ 1e22 }} {{ 123456789012345680.0 }} {{ 5e-324 }} {{ 1.0 }} {{ -0.0 }}",
+    "{{ 1 / 9007199254740993 }} {{ 9223372036854775807 / -3 }} {{ 9007199254740993 / 9007199254740995 }} {{ 4611686018427387905 / 2 }} {{ 0 / -9007199254740995 }}",
     "{{ 7 // -2 }} {{ -7 % 3 }} {{ 7.5 // -2 }} {{ -7.5 % 2 }} {{ 2 ** -1 }} {{ 2 ** 62 }} {{ -2 ** 2 }} {{ 1 / 3 }}",
     "{{ {1: 'a', true: 'b', 1.0: 'c'} }} {{ {'a': 1}['a'] }} {{ {(1, 2): 3}[(1, 2)] }}",
     "{{ 'a' 'b' }}{{ \"\\x41\\u00e9\\101\\t\\q\" }}{{ 'x\\\ny' }}", "{{ [1, 2, 3].__class__ }}", "{{ ''.__class__.__mro__ }}", "{{ l.append(4) }}",
@@ -243,8 +261,10 @@ def main():
     env = environment()
     maker = Maker(random.Random(args.seed))
     templates = SPECIAL + [maker.statement(i % 3) if i % 2 else maker.body(i % 3) for i in range(args.count)]
+    templates += [maker.scope(i % 4) for i in range(args.count // 3)]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         answers = list(pool.map(lambda t: nib_render(args.nib, t), templates))
+    warnings.simplefilter("ignore", SyntaxWarning)  # of Python code that jinja2 made
     n_bad = n_refused = n_skipped = 0
     for template, (text, error, has_place) in zip(templates, answers):
         wanted, why = python_render(env, template)

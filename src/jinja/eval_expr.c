@@ -16,7 +16,8 @@ bool nib_jinja_lookup(jinja *j, const jinja_value *name, jinja_value *out) {
         for (const jinja_binding *b = scope->first; b; b = b->next, n++)
             if (jinja_str_is(&b->name, name->as.ptr, name->len)) {
                 *out = b->value;
-                return nib_jinja_work(j, n * 8);
+                bool is_hidden = b->value.type == JINJA_MISSING;
+                return nib_jinja_work(j, n * 8) && (!is_hidden || nib_jinja_undefined(j, JINJA_NO_NAME, NULL, name, out));
             }
     const jinja_pair *pair = nib_jinja_dict_find(j->context, name);
     if (pair) {

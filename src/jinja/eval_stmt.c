@@ -120,6 +120,13 @@ static bool exec_filter_block(jinja *j, const jinja_node *node) {
 
 /* ---- names */
 
+static bool exec_hide(jinja *j, const jinja_node *node) {
+    jinja_value missing = {.type = JINJA_MISSING};
+    for (const jinja_node *name = node->list; name; name = name->next)
+        if (!nib_jinja_bind(j, j->scope, &name->value, &missing)) return false;
+    return true;
+}
+
 static bool exec_set(jinja *j, const jinja_node *node) {
     jinja_value v;
     if (!nib_jinja_eval(j, node->b, &v)) return false;

@@ -47,6 +47,17 @@ static bool int_power(jinja *j, int64_t base, int64_t exponent, jinja_value *out
     return true;
 }
 
+/* a / b, rounded once: beyond 53 bits neither may become a float before. */
+static double int_div(int64_t a, int64_t b) {
+    int64_t exact = INT64_C(1) << 53;
+    if (a == 0 || (a > -exact && a < exact && b > -exact && b < exact)) return (double)a / (double)b;
+    uint64_t x = a < 0 ? -(uint64_t)a : (uint64_t)a, y = b < 0 ? -(uint64_t)b : (uint64_t)b;
+    int shift = __builtin_clzll(x) + 64 - __builtin_clzll(y); /* the quotient has 64 bits or more */
+    unsigned __int128 n = (unsigned __int128)x << shift;
+    double quotient = ldexp((double)(n / y | (n % y != 0)), -shift);
+    return (a < 0) != (b < 0) ? -quotient : quotient;
+}
+
 static bool int_binary(jinja *j, int op, int64_t a, int64_t b, jinja_value *out) {
     int64_t x = 0;
     bool overflows = false;
@@ -58,7 +69,7 @@ static bool int_binary(jinja *j, int op, int64_t a, int64_t b, jinja_value *out)
     default:
         if (b == 0) return nib_jinja_fail(j, "ZeroDivisionError: division by zero");
         if (op == JINJA_TOKEN_DIV) {
-            *out = jinja_float((double)a / (double)b);
+            *out = jinja_float(int_div(a, b));
             return true;
         }
         overflows = a == INT64_MIN && b == -1 && op == JINJA_TOKEN_FLOORDIV;

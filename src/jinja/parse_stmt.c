@@ -351,7 +351,7 @@ nib_status nib_jinja_parse(nib_str source, uint32_t max_depth, nib_arena *arena,
     if (status == NIB_OK) {
         p.at = tokens.items;
         jinja_node *root = nib_jinja_node_new(&p, JINJA_NODE_BODY);
-        status = root && parse_until(&p, NULL, &root->body) ? NIB_OK : p.err->code;
+        status = root && parse_until(&p, NULL, &root->body) && nib_jinja_parse_names(&p, root) ? NIB_OK : p.err->code;
         *out = root;
     }
     nib_free(tokens.items);

@@ -1,4 +1,4 @@
-/* jinja/parser.h - private to parse_expr.c and parse_stmt.c: the state of the parser, and what they call of each other.
+/* jinja/parser.h - private to parse_expr.c, parse_stmt.c and names.c: the state of the parser, and what they call of each other.
  * Functions return NULL (or false) after an error, which is in p->err. */
 #ifndef NIB_JINJA_PARSER_H
 #define NIB_JINJA_PARSER_H
@@ -38,6 +38,9 @@ bool nib_jinja_parse_skip(jinja_parser *p, int kind);
 bool nib_jinja_parse_skip_name(jinja_parser *p, const char *name);
 bool nib_jinja_parse_expect(jinja_parser *p, int kind);
 bool nib_jinja_parse_name(jinja_parser *p, jinja_value *name);
+
+/* Puts HIDE statements where they belong (names.c). */
+bool nib_jinja_parse_names(jinja_parser *p, jinja_node *root);
 
 jinja_node *nib_jinja_parse_expression(jinja_parser *p);
 /* Without "x if y"; `end`: a name that ends it. */
