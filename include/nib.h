@@ -264,14 +264,14 @@ NIB_API void nib_template_place(const char *text, size_t len, uint64_t offset, u
 typedef struct nib_template_config {
     size_t size;
     uint64_t max_steps;  /* default 4 million: some tenths of a second */
-    size_t max_bytes;    /* memory of one render, its data and result included; default 48 MiB */
+    size_t max_bytes;    /* memory of one render, its data and result included; default 32 MiB */
     uint32_t max_depth;  /* nesting and recursion; default 1000 (about 1 MiB of stack) */
     int64_t now;         /* what strftime_now shows: the local time as seconds since 1970; default 0 */
     const char *trusted; /* names of data, with a space between, whose text is as good as the template's; "messages.role":
                             the member of all of a list */
 } nib_template_config;
 #define NIB_TEMPLATE_CONFIG_INIT                                                                                       \
-    {sizeof(nib_template_config), UINT64_C(4000000), (size_t)48 << 20, 1000, 0,                                        \
+    {sizeof(nib_template_config), UINT64_C(4000000), (size_t)32 << 20, 1000, 0,                                        \
      "bos_token eos_token unk_token pad_token sep_token cls_token mask_token"}
 
 /* Bytes that follow each other. Trusted ones come from the template: special tokens in them are meant. All others come

@@ -203,7 +203,7 @@ SPECIAL = [
     "{{ cycler('a', 'b').next() }}{% set j = joiner() %}{{ j() }}{{ j() }}", "{% set c = cycler(1, 2) %}{{ c.next() }}{{ c.next() }}{{ c.next() }}{{ c.current }}",
     "{% for x in l %}{{ loop.changed(x > 1) }}{% endfor %}", "{{ range(100001) }}", "{{ 'x' * 3 }}{{ 3 * [1] }}{{ 'x' * -1 }}{{ (1, 2) * 2 }}",
     "{{ 'ß'.upper() }} {{ 'ÄÖ'.lower() }} {{ \"they're bill's\".title() }} {{ \"they're b-c (d\"|title }}", "{{ q }} {{ [q] }} {{ q|tojson }} {{ q|length }} {{ q[::-1] }}",
-    "{{ lines.splitlines() }} {{ lines|indent }} {{ lines|wordcount }}", "{{ 'a,b,,c'.split(',') }} {{ ' a  b '.split() }} {{ ' a  b c'.split(none, 1) }} {{ ''.split(',') }} {{ ''.split() }}",
+    "{{ lines.splitlines() }} {{ lines|indent }} {{ lines|wordcount }}", "{{ 'a,b,,c'.split(',') }} {{ ' a  b '.split() }} {{ ' a  b c '.split(none, 1) }} {{ ' a  b c '.rsplit(none, 1) }} {{ ' a '.split(none, 1) }} {{ ' a '.rsplit(none, 1) }} {{ '  '.rsplit(none, 0) }} {{ ' a '.split(none, 0) }} {{ ''.split(',') }} {{ ''.split() }}",
     "{{ 'abc'.replace('', '-') }} {{ 'aaa'.replace('a', 'b', 2) }} {{ 'é中'.replace('', '.') }}", "{{ 1 < 2 < 3 }} {{ 1 < 3 < 2 }} {{ 1 == 1.0 }} {{ true == 1 }} {{ 'a' < 'b' }} {{ [1, 2] < [1, 3] }}",
     "{{ 1 < 'a' }}", "{{ none < 1 }}", "{{ 1 in 2 }}", "{{ 'a' + 1 }}", "{{ 1 + none }}", "{{ [1] + (2,) }}", "{{ nope + 1 }}", "{{ nope ~ 1 }}", "{{ nope.x }}", "{{ nope|length }}",
     "{{ nope|upper }}|{{ nope|list }}|{{ nope|tojson }}", "{{ '5'|int + 1 }} {{ '0x1f'|int(0, 16) }} {{ 'x'|int }} {{ '4.9'|int }} {{ '1_000'|int }} {{ ' 12 '|int }} {{ none|int }} {{ true|int }}",

@@ -58,7 +58,8 @@ bool nib_jinja_get_attr(jinja *j, const jinja_value *object, const jinja_value *
         *out = self.as.cycler->items[self.as.cycler->at];
         return true;
     }
-    if (self.type == JINJA_DICT || self.type == JINJA_NAMESPACE) pair = nib_jinja_dict_find(self.as.dict, name);
+    bool has_keys = self.type == JINJA_DICT || self.type == JINJA_NAMESPACE;
+    if (has_keys && !nib_jinja_find_key(j, self.as.dict, name, &pair)) return false;
     if (!pair) return missing(j, &self, name, out);
     *out = pair->value;
     return true;
@@ -89,10 +90,10 @@ bool nib_jinja_get_item(jinja *j, const jinja_value *object, const jinja_value *
     bool found = false;
     if (self.type == JINJA_UNDEFINED) return nib_jinja_fail_undefined(j, &self);
     if (self.type == JINJA_DICT && nib_jinja_is_hashable(&name)) {
-        const jinja_pair *pair = nib_jinja_dict_find(self.as.dict, &name);
+        const jinja_pair *pair;
+        if (!nib_jinja_find_key(j, self.as.dict, &name, &pair)) return false;
         found = pair != NULL;
         if (pair) *out = pair->value;
-        if (!nib_jinja_work(j, 0)) return false;
     } else if (self.type == JINJA_LIST && jinja_is_integer(&name)) {
         found = get_listed(self.as.list, jinja_as_int(&name), out);
     } else if (self.type == JINJA_STR && jinja_is_integer(&name)) {

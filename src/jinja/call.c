@@ -81,6 +81,7 @@ static bool bind_extra(jinja *j, const jinja_node *macro, jinja_scope *scope, co
     if (!nib_jinja_dict_new(j, &extra[1])) return false;
     for (uint32_t i = 0; args->named && i < args->named->n; i++) {
         const jinja_pair *pair = &args->named->pairs[i];
+        if (!nib_jinja_work(j, n_params * 8)) return false;
         if (!is_param(macro, &pair->key) && !nib_jinja_set(j, extra[1].as.dict, &pair->key, &pair->value)) return false;
     }
     if (args->n > n_params && !macro->flag)

@@ -1,5 +1,4 @@
 /* jinja/chars.c - characters as Python sees them; properties are utf8proc's. */
-#define _GNU_SOURCE /* memmem, which is linear */
 #include "jinja/chars.h"
 
 #include <string.h>
@@ -37,12 +36,6 @@ size_t nib_jinja_offset(const char *p, size_t n, size_t n_chars) {
     for (; i < n; i++)
         if (((unsigned char)p[i] & 0xC0) != 0x80 && n_chars-- == 0) break;
     return i;
-}
-
-size_t nib_jinja_find(const char *p, size_t n, const char *part, size_t m) {
-    if (m == 0) return 0;
-    const char *found = n ? memmem(p, n, part, m) : NULL;
-    return found ? (size_t)(found - p) : SIZE_MAX;
 }
 
 bool nib_jinja_is_printable(uint32_t cp) {

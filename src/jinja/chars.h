@@ -44,8 +44,6 @@ size_t nib_jinja_count(const char *p, size_t n); /* characters */
 /* The bytes of the first n_chars characters. */
 size_t nib_jinja_offset(const char *p, size_t n, size_t n_chars);
 bool nib_jinja_is_printable(uint32_t cp);
-/* Where the m bytes at part first stand in the n at p; SIZE_MAX: nowhere. */
-size_t nib_jinja_find(const char *p, size_t n, const char *part, size_t m);
 /* Undoes the escapes of Python's string literals in place; returns the new length. Unknown ones stay. */
 size_t nib_jinja_unescape(char *text, size_t n);
 /* Writes the character in UTF-8; returns its length. A surrogate becomes U+FFFD. */

@@ -61,15 +61,25 @@ bool nib_jinja_key_equal(const jinja_value *a, const jinja_value *b, int depth) 
 }
 
 /* The slot of the key, or the free one where it belongs. */
-static uint32_t *find_slot(const jinja_dict *dict, const jinja_value *key) {
+static uint32_t *find_slot(const jinja_dict *dict, const jinja_value *key, uint32_t *n_probes) {
     uint32_t mask = dict->n_slots - 1, at = (uint32_t)hash(key, 0) & mask;
-    while (dict->slots[at] && !nib_jinja_key_equal(&dict->pairs[dict->slots[at] - 1].key, key, 0)) at = (at + 1) & mask;
+    for (*n_probes = 1; dict->slots[at] && !nib_jinja_key_equal(&dict->pairs[dict->slots[at] - 1].key, key, 0); ++*n_probes)
+        at = (at + 1) & mask;
     return &dict->slots[at];
 }
 
+/* Enters a pair in the index. */
+static bool enter(jinja_dict *dict, uint32_t at) {
+    uint32_t n_probes;
+    *find_slot(dict, &dict->pairs[at].key, &n_probes) = at + 1;
+    if (n_probes > dict->n_probes) dict->n_probes = n_probes;
+    return n_probes < JINJA_MAX_PROBES;
+}
+
 const jinja_pair *nib_jinja_dict_find(const jinja_dict *dict, const jinja_value *key) {
+    uint32_t n_probes;
     if (dict->n_slots) {
-        uint32_t slot = *find_slot(dict, key);
+        uint32_t slot = *find_slot(dict, key, &n_probes);
         return slot ? &dict->pairs[slot - 1] : NULL;
     }
     for (uint32_t i = 0; i < dict->n; i++)
@@ -97,7 +107,8 @@ static bool grow(nib_arena *arena, jinja_dict *dict) {
     memset(slots, 0, (size_t)capacity * 2 * sizeof *slots);
     dict->slots = slots;
     dict->n_slots = capacity * 2;
-    for (uint32_t i = 0; i < dict->n; i++) *find_slot(dict, &pairs[i].key) = i + 1;
+    for (uint32_t i = 0; i < dict->n; i++)
+        if (!enter(dict, i)) return false;
     return true;
 }
 
@@ -109,6 +120,5 @@ bool nib_jinja_dict_set(nib_arena *arena, jinja_dict *dict, const jinja_value *k
     }
     if ((dict->n == dict->capacity || !dict->pairs) && !grow(arena, dict)) return false;
     dict->pairs[dict->n++] = (jinja_pair){*key, *value};
-    if (dict->n_slots) *find_slot(dict, key) = dict->n;
-    return true;
+    return dict->n_slots == 0 || enter(dict, dict->n - 1);
 }

@@ -9,7 +9,9 @@
 /* NULL: no such key. */
 const jinja_pair *nib_jinja_dict_find(const jinja_dict *dict, const jinja_value *key);
 const jinja_value *nib_jinja_dict_get(const jinja_dict *dict, const char *name);
-/* Replaces the value or appends the pair. False when memory is out or the arena's limit is reached. */
+enum { JINJA_MAX_PROBES = 256 }; /* far more than chance makes of a million keys: they were chosen to collide */
+
+/* Replaces the value or appends the pair. False when memory is out, the arena's limit or JINJA_MAX_PROBES is reached. */
 bool nib_jinja_dict_set(nib_arena *arena, jinja_dict *dict, const jinja_value *key, const jinja_value *value);
 bool nib_jinja_is_hashable(const jinja_value *v);
 /* == of keys; tuples nested deeper than 32 are never equal. */

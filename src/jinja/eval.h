@@ -61,12 +61,17 @@ typedef struct jinja_args {
 
 /* ---- limits and errors (state.c) */
 bool nib_jinja_fail(jinja *j, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Counts work of n_bytes. */
+/* Counts work: that of copying n_bytes, or of looking at as many characters one by one. To be called before it is done. */
 bool nib_jinja_work(jinja *j, size_t n_bytes);
+static inline bool nib_jinja_work_on_chars(jinja *j, size_t n) {
+    return nib_jinja_work(j, n * 8);
+}
 /* One step deeper; leave by j->depth--, also after a failure inside. */
 bool nib_jinja_enter(jinja *j);
 void *nib_jinja_alloc(jinja *j, size_t n_bytes); /* not zeroed; NULL after nib_jinja_fail */
 bool nib_jinja_set(jinja *j, jinja_dict *dict, const jinja_value *key, const jinja_value *value);
+/* *out: the pair with this key, NULL: there is none. */
+bool nib_jinja_find_key(jinja *j, const jinja_dict *dict, const jinja_value *key, const jinja_pair **out);
 
 /* ---- text (state.c) */
 bool nib_jinja_put(jinja *j, const char *text, size_t n, bool is_trusted);
@@ -84,6 +89,7 @@ bool nib_jinja_put_value(jinja *j, const jinja_value *v);
 bool nib_jinja_put_repr(jinja *j, const jinja_value *v);
 bool nib_jinja_to_str(jinja *j, const jinja_value *v, jinja_value *out);
 /* Python's repr of a float; text holds 32 bytes. Returns the length. */
+enum { JINJA_FLOAT_WORK = 16 * 64 }; /* of the C library's functions: a microsecond or two */
 size_t nib_jinja_float_text(double x, char *text);
 
 /* ---- values (value.c) */
@@ -100,6 +106,8 @@ bool nib_jinja_list_new(jinja *j, int flavor, uint32_t capacity, jinja_value *ou
 bool nib_jinja_list_add(jinja *j, jinja_value *list, const jinja_value *item);
 bool nib_jinja_tuple_of(jinja *j, const jinja_value *a, const jinja_value *b, jinja_value *out);
 bool nib_jinja_dict_new(jinja *j, jinja_value *out);
+/* Where `what` first stands in a string, from this byte on; SIZE_MAX: nowhere. */
+bool nib_jinja_search(jinja *j, const jinja_value *s, size_t from, const jinja_value *what, size_t *at);
 /* What a loop over v runs through: borrowed where it can be; uses a generator up. */
 bool nib_jinja_items(jinja *j, const jinja_value *v, jinja_value **items, uint32_t *n);
 /* len(v) */

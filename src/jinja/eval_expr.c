@@ -12,20 +12,21 @@ static bool eval_constant(jinja *j, const jinja_node *node, jinja_value *out) {
 
 bool nib_jinja_lookup(jinja *j, const jinja_value *name, jinja_value *out) {
     uint32_t n = 0;
-    for (const jinja_scope *scope = j->scope; scope; scope = scope->parent)
+    for (const jinja_scope *scope = j->scope; scope; scope = scope->parent, n++)
         for (const jinja_binding *b = scope->first; b; b = b->next, n++)
             if (jinja_str_is(&b->name, name->as.ptr, name->len)) {
                 *out = b->value;
                 bool is_hidden = b->value.type == JINJA_MISSING;
                 return nib_jinja_work(j, n * 8) && (!is_hidden || nib_jinja_undefined(j, JINJA_NO_NAME, NULL, name, out));
             }
-    const jinja_pair *pair = nib_jinja_dict_find(j->context, name);
+    const jinja_pair *pair;
+    if (!nib_jinja_work(j, n * 8) || !nib_jinja_find_key(j, j->context, name, &pair)) return false;
     if (pair) {
         *out = pair->value;
-        return nib_jinja_work(j, n * 8);
+        return true;
     }
     const jinja_builtin *function = nib_jinja_find_function((nib_str){name->as.ptr, name->len});
-    if (!function) return nib_jinja_work(j, n * 8) && nib_jinja_undefined(j, JINJA_NO_NAME, NULL, name, out);
+    if (!function) return nib_jinja_undefined(j, JINJA_NO_NAME, NULL, name, out);
     *out = (jinja_value){.type = JINJA_FUNCTION, .is_trusted = true, .as.function = function};
     return true;
 }

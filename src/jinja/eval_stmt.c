@@ -8,7 +8,9 @@ typedef bool (*exec_fn)(jinja *j, const jinja_node *node);
 
 bool nib_jinja_bind(jinja *j, jinja_scope *scope, const jinja_value *name, const jinja_value *value) {
     jinja_binding *b = scope->first;
-    while (b && !jinja_str_is(&b->name, name->as.ptr, name->len)) b = b->next;
+    uint32_t n = 0;
+    for (; b && !jinja_str_is(&b->name, name->as.ptr, name->len); b = b->next) n++;
+    if (!nib_jinja_work(j, n * 8)) return false;
     if (!b) {
         b = j->spare;
         if (b) j->spare = b->next;

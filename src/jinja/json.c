@@ -179,7 +179,8 @@ static bool read_dict(reader *r, jinja_value *out) {
             key.is_trusted = false;
             if (!skip_char(r, ':')) return fail(r, "':' expected");
             if (!read_value(r, &value)) return false;
-            if (!nib_jinja_dict_set(r->arena, dict, &key, &value)) return fail_memory(r);
+            if (!nib_jinja_dict_set(r->arena, dict, &key, &value))
+                return dict->n_probes < JINJA_MAX_PROBES ? fail_memory(r) : fail(r, "too many keys with one hash");
         } while (skip_char(r, ','));
         if (!skip_char(r, '}')) return fail(r, "',' or '}' expected");
     }

@@ -153,7 +153,7 @@ static nib_status lex_string(lexer *l) {
     jinja_value value = jinja_str(l->src + start + 1, end - start - 1);
     if (has_escape) {
         char *copy = nib_arena_copy(l->arena, value.as.ptr, value.len);
-        if (!copy) return nib_fail_nomem(l->err, value.len, "a template");
+        if (!copy) return nib_fail(l->err, NIB_E_LIMIT, "the strings of the template need more than %zu bytes", l->arena->limit);
         value = jinja_str(copy, nib_jinja_unescape(copy, value.len));
     }
     l->pos = end + 1;

@@ -19,7 +19,7 @@ typedef struct names {
 } names;
 
 static bool note(names *n, block *b, const jinja_value *name, jinja_value what) {
-    return nib_jinja_dict_set(&n->work, &b->names, name, &what) || nib_jinja_parse_fail(n->p, "the template is too large");
+    return nib_jinja_dict_set(&n->work, &b->names, name, &what) || nib_jinja_parse_fail_memory(n->p);
 }
 
 static bool hide(names *n, block *b, const jinja_value *name) {

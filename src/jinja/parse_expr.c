@@ -56,7 +56,7 @@ static jinja_node *parse_string(jinja_parser *p) {
     node->value = p->at->value;
     if (n > 1) {
         char *text = nib_arena_alloc(p->arena, len);
-        if (!text) return nib_jinja_parse_fail(p, "the template is too large");
+        if (!text) return nib_jinja_parse_fail_memory(p);
         node->value = jinja_str(text, len);
         for (size_t i = 0; i < n; text += p->at[i++].value.len)
             if (p->at[i].value.len) __builtin_memcpy(text, p->at[i].value.as.ptr, p->at[i].value.len);

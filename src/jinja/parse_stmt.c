@@ -20,6 +20,11 @@ void *nib_jinja_parse_fail(jinja_parser *p, const char *format, ...) {
     return NULL;
 }
 
+void *nib_jinja_parse_fail_memory(jinja_parser *p) {
+    nib_fail_at(p->err, NIB_E_LIMIT, p->at->offset, "the parts of the template need more than %zu bytes", p->arena->limit);
+    return NULL;
+}
+
 void *nib_jinja_parse_unexpected(jinja_parser *p, const char *expected) {
     const jinja_token *t = p->at;
     if (t->kind == JINJA_TOKEN_NAME)
@@ -30,7 +35,7 @@ void *nib_jinja_parse_unexpected(jinja_parser *p, const char *expected) {
 
 jinja_node *nib_jinja_node_new(jinja_parser *p, int kind) {
     jinja_node *node = nib_arena_alloc(p->arena, sizeof *node);
-    if (!node) return nib_jinja_parse_fail(p, "the template is too large");
+    if (!node) return nib_jinja_parse_fail_memory(p);
     *node = (jinja_node){.kind = (uint8_t)kind, .offset = p->at->offset};
     return node;
 }

@@ -22,6 +22,7 @@ typedef struct jinja_nodes {
 } jinja_nodes;
 
 void *nib_jinja_parse_fail(jinja_parser *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void *nib_jinja_parse_fail_memory(jinja_parser *p);
 /* "unexpected X, expected Y" */
 void *nib_jinja_parse_unexpected(jinja_parser *p, const char *expected);
 jinja_node *nib_jinja_node_new(jinja_parser *p, int kind);

@@ -3,6 +3,7 @@
 #include "jinja/chars.h"
 #include "jinja/eval.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +12,11 @@
 size_t nib_jinja_float_text(double x, char *text) {
     char digits[40];
     if (isnan(x) || isinf(x)) return (size_t)sprintf(text, "%s", isnan(x) ? "nan" : x > 0 ? "inf" : "-inf");
-    int precision = 0; /* the fewest digits that read back the same */
+    int precision = fabs(x) < DBL_MIN ? 0 : 14; /* the fewest digits that read back the same: 15 are kept by a normal float */
     do snprintf(digits, sizeof digits, "%.*e", precision, x);
     while (strtod(digits, NULL) != x && ++precision < 17);
+    for (size_t end = strcspn(digits, "e"); precision > 0 && digits[--end] == '0';) precision--;
+    snprintf(digits, sizeof digits, "%.*e", precision, x);
     int exponent = (int)strtol(strchr(digits, 'e') + 1, NULL, 10);
     if (exponent >= -4 && exponent < 16) {
         int n_decimals = precision - exponent;
@@ -39,6 +42,7 @@ static const char *escaped(uint32_t cp, int quote, char text[16]) {
 
 bool nib_jinja_put_rewritten(jinja *j, const jinja_value *s, jinja_escape_fn escape, int how) {
     size_t done = 0;
+    if (!nib_jinja_work_on_chars(j, s->len)) return false;
     for (size_t i = 0, len; i < s->len; i += len) {
         uint32_t cp;
         char text[16];
@@ -99,6 +103,10 @@ static bool put_dict(jinja *j, const jinja_value *v) {
     return nib_jinja_put(j, "}", 1, v->is_trusted);
 }
 
+static bool put_namespace(jinja *j, const jinja_value *v) {
+    return nib_jinja_put(j, "<Namespace ", 11, true) && put_dict(j, v) && nib_jinja_put(j, ">", 1, true);
+}
+
 static bool put_other(jinja *j, const jinja_value *v) {
     char text[40];
     switch (v->type) {
@@ -106,8 +114,8 @@ static bool put_other(jinja *j, const jinja_value *v) {
     case JINJA_NONE: return nib_jinja_put(j, "None", 4, v->is_trusted);
     case JINJA_BOOL: return nib_jinja_put(j, v->as.b ? "True" : "False", v->as.b ? 4 : 5, v->is_trusted);
     case JINJA_INT: return nib_jinja_put_format(j, v->is_trusted, "%lld", (long long)v->as.i);
-    case JINJA_FLOAT: return nib_jinja_put(j, text, nib_jinja_float_text(v->as.f, text), v->is_trusted);
-    case JINJA_NAMESPACE: return nib_jinja_put(j, "<Namespace ", 11, true) && put_dict(j, v) && nib_jinja_put(j, ">", 1, true);
+    case JINJA_FLOAT:
+        return nib_jinja_work(j, JINJA_FLOAT_WORK) && nib_jinja_put(j, text, nib_jinja_float_text(v->as.f, text), v->is_trusted);
     case JINJA_LOOP:
         return nib_jinja_put_format(j, true, "<LoopContext %u/%u>", v->as.loop->at + 1, v->as.loop->n);
     case JINJA_MACRO:
@@ -121,8 +129,8 @@ bool nib_jinja_put_repr(jinja *j, const jinja_value *v) {
     if (v->type == JINJA_STR && v->is_markup)
         return nib_jinja_put(j, "Markup(", 7, v->is_trusted) && put_quoted(j, v) && nib_jinja_put(j, ")", 1, v->is_trusted);
     if (v->type == JINJA_STR) return put_quoted(j, v);
-    if (v->type != JINJA_LIST && v->type != JINJA_DICT) return put_other(j, v);
-    bool ok = nib_jinja_enter(j) && (v->type == JINJA_LIST ? put_list(j, v) : put_dict(j, v));
+    if (v->type != JINJA_LIST && v->type != JINJA_DICT && v->type != JINJA_NAMESPACE) return put_other(j, v);
+    bool ok = nib_jinja_enter(j) && (v->type == JINJA_LIST ? put_list(j, v) : v->type == JINJA_DICT ? put_dict(j, v) : put_namespace(j, v));
     j->depth--;
     return ok;
 }

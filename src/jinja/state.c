@@ -22,7 +22,7 @@ static bool fail_limit(jinja *j, nib_status code, const char *what, unsigned lon
 }
 
 bool nib_jinja_work(jinja *j, size_t n_bytes) {
-    uint64_t steps = n_bytes / 64 + 1;
+    uint64_t steps = n_bytes / 64 + 1; /* some nanoseconds each */
     if (steps > j->steps_left) return fail_limit(j, NIB_E_LIMIT, "steps", j->max_steps);
     j->steps_left -= steps;
     return true;
@@ -48,20 +48,47 @@ void *nib_jinja_alloc(jinja *j, size_t n_bytes) {
     return p;
 }
 
-bool nib_jinja_set(jinja *j, jinja_dict *dict, const jinja_value *key, const jinja_value *value) {
-    if (!nib_jinja_is_hashable(key)) return nib_jinja_fail(j, "TypeError: unhashable type: '%s'", nib_jinja_type_name(key));
-    if (!nib_jinja_work(j, key->type == JINJA_STR ? key->len : 0)) return false;
-    return nib_jinja_dict_set(j->memory, dict, key, value) || fail_memory(j, j->memory->limit);
+/* Tuples may share parts, so that a small one is an endless key. */
+static bool work_on_key(jinja *j, const jinja_value *key) {
+    bool ok = nib_jinja_enter(j) && nib_jinja_work(j, key->type == JINJA_STR ? key->len : 0);
+    if (key->type == JINJA_LIST)
+        for (uint32_t i = 0; i < key->as.list->n && ok; i++) ok = work_on_key(j, &key->as.list->items[i]);
+    j->depth--;
+    return ok;
 }
 
-/* Room for n more bytes: the buffers take of the render's memory what they hold, doubled as they grow. */
+bool nib_jinja_find_key(jinja *j, const jinja_dict *dict, const jinja_value *key, const jinja_pair **out) {
+    if (!work_on_key(j, key) || !nib_jinja_work(j, dict->n_probes * 16)) return false;
+    *out = nib_jinja_dict_find(dict, key);
+    return true;
+}
+
+bool nib_jinja_set(jinja *j, jinja_dict *dict, const jinja_value *key, const jinja_value *value) {
+    if (!nib_jinja_is_hashable(key)) return nib_jinja_fail(j, "TypeError: unhashable type: '%s'", nib_jinja_type_name(key));
+    if (!work_on_key(j, key) || !nib_jinja_work(j, dict->n_probes * 16)) return false;
+    if (nib_jinja_dict_set(j->memory, dict, key, value)) return true;
+    if (dict->n_probes < JINJA_MAX_PROBES) return fail_memory(j, j->memory->limit);
+    return fail_limit(j, NIB_E_LIMIT, "keys with one hash", JINJA_MAX_PROBES);
+}
+
+static bool resize(nib_buf *buf, size_t capacity) {
+    char *p = nib_realloc(buf->ptr, capacity, 1);
+    if (!p) return false;
+    buf->ptr = p;
+    buf->capacity = capacity;
+    return true;
+}
+
+/* Room for n more bytes in both buffers, which take of the render's memory what they could hold. */
 static bool reserve(jinja *j, size_t n) {
+    size_t left = (j->max_bytes - j->memory->total) / 2;
     if (!nib_jinja_work(j, n)) return false;
-    if (j->text.capacity - j->text.len >= n && j->marks.capacity - j->marks.len >= n) return true;
-    bool fits = n <= j->max_bytes && (j->text.len + n) * 2 <= j->max_bytes && j->memory->total <= j->max_bytes - (j->text.len + n) * 2;
-    if (!fits || !nib_buf_reserve(&j->text, n) || !nib_buf_reserve(&j->marks, n)) return fail_memory(j, SIZE_MAX);
-    size_t taken = j->text.capacity + j->marks.capacity;
-    j->memory->limit = taken < j->max_bytes ? j->max_bytes - taken : 1;
+    if (j->text.capacity - j->text.len >= n) return true;
+    if (left < j->text.len || n > left - j->text.len) return fail_memory(j, SIZE_MAX);
+    size_t need = j->text.len + n, capacity = left - need > need / 2 + 256 ? need + need / 2 + 256 : left;
+    if (!resize(&j->text, capacity) || !resize(&j->marks, capacity)) return fail_memory(j, 0);
+    j->memory->limit = j->max_bytes - 2 * capacity;
+    if (j->memory->limit == 0) j->memory->limit = 1; /* 0 is no limit */
     return true;
 }
 

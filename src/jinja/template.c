@@ -12,8 +12,8 @@
 #include <string.h>
 
 enum {
-    MAX_SOURCE = 16 << 20,   /* the longest known template has 20 KB */
-    MAX_PARSED = 256 << 20,  /* bytes of nodes */
+    MAX_SOURCE = 512 << 10,  /* the longest known template has 20 KB */
+    MAX_PARSED = 8 << 20,    /* bytes of the source and its nodes */
     MAX_NESTING = 200,       /* of what is in the source */
 };
 

@@ -37,6 +37,7 @@ static bool put_string(writer *w, const jinja_value *s) {
 static bool put_float(writer *w, const jinja_value *v) {
     char text[40];
     size_t n = nib_jinja_float_text(v->as.f, text);
+    if (!nib_jinja_work(w->j, JINJA_FLOAT_WORK)) return false;
     if (isnan(v->as.f)) return nib_jinja_put(w->j, "NaN", 3, v->is_trusted);
     if (isinf(v->as.f)) return nib_jinja_put_format(w->j, v->is_trusted, v->as.f > 0 ? "Infinity" : "-Infinity");
     return nib_jinja_put(w->j, text, n, v->is_trusted);

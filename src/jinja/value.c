@@ -81,7 +81,8 @@ static bool lists_equal(jinja *j, const jinja_list *a, const jinja_list *b, bool
 static bool dicts_equal(jinja *j, const jinja_dict *a, const jinja_dict *b, bool *out) {
     *out = a->n == b->n;
     for (uint32_t i = 0; i < a->n && *out; i++) {
-        const jinja_pair *pair = nib_jinja_dict_find(b, &a->pairs[i].key);
+        const jinja_pair *pair;
+        if (!nib_jinja_find_key(j, b, &a->pairs[i].key, &pair)) return false;
         if (!pair) *out = false;
         else if (!nib_jinja_equal(j, &a->pairs[i].value, &pair->value, out)) return false;
     }
@@ -163,23 +164,45 @@ static bool list_contains(jinja *j, const jinja_value *container, const jinja_va
 }
 
 bool nib_jinja_contains(jinja *j, const jinja_value *container, const jinja_value *v, bool *out) {
+    const jinja_pair *pair;
+    size_t at;
     *out = false;
     switch (container->type) {
     case JINJA_UNDEFINED: return container->as.undefined->why != JINJA_UNSAFE || nib_jinja_fail_undefined(j, container);
     case JINJA_DICT:
         if (!nib_jinja_is_hashable(v)) return nib_jinja_fail(j, "TypeError: unhashable type: '%s'", nib_jinja_type_name(v));
-        *out = nib_jinja_dict_find(container->as.dict, v) != NULL;
-        return nib_jinja_work(j, 0);
+        if (!nib_jinja_find_key(j, container->as.dict, v, &pair)) return false;
+        *out = pair != NULL;
+        return true;
     case JINJA_LIST: return list_contains(j, container, v, out);
     case JINJA_STR:
         if (v->type == JINJA_UNDEFINED) return nib_jinja_fail_undefined(j, v);
         if (v->type != JINJA_STR)
             return nib_jinja_fail(j, "TypeError: 'in <string>' requires string as left operand, not %s", nib_jinja_type_name(v));
-        *out = nib_jinja_find(container->as.ptr, container->len, v->as.ptr, v->len) != SIZE_MAX;
-        return nib_jinja_work(j, container->len);
+        if (!nib_jinja_search(j, container, 0, v, &at)) return false;
+        *out = at != SIZE_MAX;
+        return true;
     default:
         return nib_jinja_fail(j, "TypeError: argument of type '%s' is not iterable", nib_jinja_type_name(container));
     }
+}
+
+/* Plain, as the texts are: what is slow counts as such. */
+bool nib_jinja_search(jinja *j, const jinja_value *s, size_t from, const jinja_value *what, size_t *at) {
+    const char *p = s->as.ptr + from, *end = s->as.ptr + s->len;
+    *at = what->len ? SIZE_MAX : from;
+    while (what->len && (size_t)(end - p) >= what->len) {
+        size_t n_starts = (size_t)(end - p) - what->len + 1;
+        const char *q = memchr(p, what->as.ptr[0], n_starts);
+        if (!nib_jinja_work(j, q ? (size_t)(q - p) + what->len : n_starts)) return false;
+        if (!q) break;
+        if (memcmp(q, what->as.ptr, what->len) == 0) {
+            *at = (size_t)(q - s->as.ptr);
+            break;
+        }
+        p = q + 1;
+    }
+    return true;
 }
 
 /* ---- lists and dicts */

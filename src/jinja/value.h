@@ -62,6 +62,7 @@ typedef struct jinja_dict {
     uint32_t n, capacity;
     uint32_t *slots; /* number of a pair + 1; 0: free */
     uint32_t n_slots;
+    uint32_t n_probes; /* at most, to find a key */
 } jinja_dict;
 
 /* Why there is no value: its use is an error that says so. */

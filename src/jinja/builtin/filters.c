@@ -114,7 +114,7 @@ bool nib_jinja_filter_abs(jinja *j, const jinja_value *v, jinja_value *out) {
 /* Correct rounding, half to even, is what printf does. */
 static double round_decimal(double x, int precision) {
     char text[400];
-    if (!isfinite(x) || precision > 300) return x;
+    if (!isfinite(x) || precision > 300 || (precision >= 0 && fabs(x) > 1e16)) return x;
     if (precision < 0) {
         double unit = pow(10, -precision);
         return isfinite(unit) ? rint(x / unit) * unit : copysign(0, x);
@@ -130,6 +130,7 @@ bool nib_jinja_filter_round(jinja *j, const jinja_value *v, jinja_value *out) {
     if (v[0].type == JINJA_UNDEFINED) return nib_jinja_fail_undefined(j, &v[0]);
     if (!jinja_is_number(&v[0])) return nib_jinja_fail(j, "TypeError: type %s doesn't define __round__ method", nib_jinja_type_name(&v[0]));
     if (precision > 1000 || precision < -1000) return nib_jinja_fail(j, "round to %lld digits", (long long)precision);
+    if (!nib_jinja_work(j, JINJA_FLOAT_WORK)) return false;
     double x = jinja_as_float(&v[0]), unit = pow(10, (double)precision);
     if (jinja_str_is(&method, "common", 6)) {
         bool stays = jinja_is_integer(&v[0]);

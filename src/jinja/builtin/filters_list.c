@@ -334,7 +334,8 @@ static bool map_attribute(jinja *j, const jinja_value *v, const jinja_value *ite
 bool nib_jinja_filter_map(jinja *j, const jinja_value *v, jinja_value *out) {
     jinja_value *items, item;
     uint32_t n;
-    if (!has_generator(j, 0, out) || !nib_jinja_is_true(&v[0])) return j->steps_left > 0;
+    if (!has_generator(j, 0, out)) return false;
+    if (!nib_jinja_is_true(&v[0])) return true;
     if (!nib_jinja_items(j, &v[0], &items, &n)) return false;
     if (v[1].as.list->n == 0 && nib_jinja_dict_get(v[2].as.dict, "attribute")) return map_attribute(j, v, items, n, out);
     if (v[1].as.list->n == 0) return nib_jinja_fail(j, "map requires a filter argument");

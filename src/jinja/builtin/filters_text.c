@@ -110,7 +110,7 @@ bool nib_jinja_filter_wordcount(jinja *j, const jinja_value *v, jinja_value *out
     int64_t n = 0;
     bool in_word = false;
     uint32_t cp;
-    if (!nib_jinja_to_str(j, &v[0], &s) || !nib_jinja_work(j, s.len)) return false;
+    if (!nib_jinja_to_str(j, &v[0], &s) || !nib_jinja_work_on_chars(j, s.len)) return false;
     for (size_t i = 0, len; i < s.len; i += len) {
         len = nib_jinja_char(s.as.ptr + i, s.len - i, &cp);
         bool is_word = cp == '_' || nib_jinja_is_alpha(cp) || nib_jinja_is_decimal(cp);
@@ -160,12 +160,11 @@ bool nib_jinja_filter_striptags(jinja *j, const jinja_value *v, jinja_value *out
     size_t mark = nib_jinja_mark(j), i = 0;
     while (i < s.len) {
         bool is_comment = s.len - i >= 4 && memcmp(s.as.ptr + i, "<!--", 4) == 0;
-        const char *end = is_comment ? "-->" : ">";
-        size_t found = s.as.ptr[i] == '<' ? nib_jinja_find(s.as.ptr + i, s.len - i, end, strlen(end)) : SIZE_MAX;
-        jinja_value one = jinja_part(s, i, i + 1);
-        if (!nib_jinja_work(j, found == SIZE_MAX && s.as.ptr[i] == '<' ? s.len - i : 0)) return false;
+        jinja_value end = is_comment ? jinja_str("-->", 3) : jinja_str(">", 1), one = jinja_part(s, i, i + 1);
+        size_t found = SIZE_MAX;
+        if (s.as.ptr[i] == '<' && !nib_jinja_search(j, &s, i, &end, &found)) return false;
         if (found == SIZE_MAX && !nib_jinja_put_str(j, &one)) return false;
-        i += found == SIZE_MAX ? 1 : found + strlen(end);
+        i = found == SIZE_MAX ? i + 1 : found + end.len;
     }
     jinja_value blank = jinja_str(" ", 1);
     if (!nib_jinja_take(j, mark, &method[0])) return false;

@@ -94,10 +94,16 @@ static bool to_text(jinja *j, const field *f, const jinja_value *v, jinja_value 
     return nib_jinja_put(j, text, strlen(text), v->is_trusted) && nib_jinja_take(j, mark, out);
 }
 
+static bool fail_width(jinja *j) {
+    return nib_jinja_fail(j, "ValueError: a format wider than %d", MAX_WIDTH);
+}
+
 static bool put_field(jinja *j, const field *f, const jinja_value *v) {
     jinja_value text = {0};
     bool is_number = jinja_is_number(v) && f->type != 's';
-    if (f->width > MAX_WIDTH || f->precision > MAX_PRECISION) return nib_jinja_fail(j, "ValueError: a format that is too wide");
+    if (f->width > MAX_WIDTH) return fail_width(j);
+    if (f->precision > MAX_PRECISION) return nib_jinja_fail(j, "ValueError: a format with more than %d digits", MAX_PRECISION);
+    if (!nib_jinja_work(j, JINJA_FLOAT_WORK)) return false;
     if (!to_text(j, f, v, &text)) return false;
     char align = f->align ? f->align : is_number ? '>' : '<';
     bool has_sign = align == '=' && text.len && (text.as.ptr[0] == '-' || text.as.ptr[0] == '+' || text.as.ptr[0] == ' ');
@@ -116,7 +122,7 @@ static bool put_field(jinja *j, const field *f, const jinja_value *v) {
 static bool read_number(jinja *j, const char **p, const char *end, int64_t *out) {
     for (*out = 0; *p < end && nib_jinja_is_digit(**p); ++*p) {
         *out = *out * 10 + (**p - '0');
-        if (*out > MAX_WIDTH) return nib_jinja_fail(j, "ValueError: a format that is too wide");
+        if (*out > MAX_WIDTH) return fail_width(j);
     }
     return true;
 }
@@ -152,7 +158,8 @@ static bool read_percent(jinja *j, const char **at, const char *end, percent_arg
         const char *close = memchr(p, ')', (size_t)(end - p));
         if (!close || !args->named) return nib_jinja_fail(j, "TypeError: format requires a mapping");
         jinja_value name = jinja_str(p + 1, (size_t)(close - p - 1));
-        const jinja_pair *pair = nib_jinja_dict_find(args->named, &name);
+        const jinja_pair *pair;
+        if (!nib_jinja_find_key(j, args->named, &name, &pair)) return false;
         if (!pair) return nib_jinja_fail(j, "KeyError: '%.*s'", (int)(name.len < 100 ? name.len : 100), name.as.ptr);
         *named = pair->value;
         p = close + 1;
@@ -253,7 +260,8 @@ static bool read_path(jinja *j, const char **at, const char *end, brace_args *ar
         if (number >= args->items->n) return nib_jinja_fail(j, "IndexError: Replacement index %lld out of range", (long long)number);
         *out = args->items->items[number];
     } else {
-        const jinja_pair *pair = nib_jinja_dict_find(args->named, &name);
+        const jinja_pair *pair;
+        if (!nib_jinja_find_key(j, args->named, &name, &pair)) return false;
         if (!pair) return nib_jinja_fail(j, "KeyError: '%.*s'", (int)(name.len < 100 ? name.len : 100), name.as.ptr);
         *out = pair->value;
     }

@@ -95,6 +95,7 @@ static bool put_time(jinja *j, const struct tm *tm, const char *format, size_t n
     char one[4], text[128];
     memcpy(one, format, n);
     one[n] = 0;
+    if (!nib_jinja_work(j, JINJA_FLOAT_WORK)) return false;
     if (one[n - 1] == 'f') return nib_jinja_put(j, "000000", 6, is_trusted);
     return nib_jinja_put(j, text, strftime(text, sizeof text, one, tm), is_trusted);
 }

@@ -5,7 +5,8 @@
 
 bool nib_jinja_method_get(jinja *j, const jinja_value *v, jinja_value *out) {
     if (!nib_jinja_is_hashable(&v[1])) return nib_jinja_fail(j, "TypeError: unhashable type: '%s'", nib_jinja_type_name(&v[1]));
-    const jinja_pair *pair = nib_jinja_dict_find(v[0].as.dict, &v[1]);
+    const jinja_pair *pair;
+    if (!nib_jinja_find_key(j, v[0].as.dict, &v[1], &pair)) return false;
     *out = pair ? pair->value : jinja_is_given(&v[2]) ? v[2] : jinja_none();
     return true;
 }

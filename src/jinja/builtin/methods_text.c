@@ -86,11 +86,20 @@ static bool window(jinja *j, const jinja_value *v, jinja_value *part, int64_t *f
     return true;
 }
 
-static size_t find_last(const char *p, size_t n, const char *part, size_t m) {
-    if (m > n) return SIZE_MAX;
-    for (size_t at = n - m + 1; at-- > 0;)
-        if (m == 0 || __builtin_memcmp(p + at, part, m) == 0) return at;
-    return SIZE_MAX;
+/* Where it last stands before this byte. */
+static bool search_last(jinja *j, const jinja_value *s, size_t end, const jinja_value *what, size_t *at) {
+    *at = SIZE_MAX;
+    for (size_t p = end - what->len + 1; what->len <= end && p-- > 0;) {
+        bool may_be = what->len == 0 || s->as.ptr[p] == what->as.ptr[0];
+        if (p % 64 == 0 && !nib_jinja_work_on_chars(j, 64)) return false;
+        if (!may_be) continue;
+        if (!nib_jinja_work(j, what->len)) return false;
+        if (what->len == 0 || __builtin_memcmp(s->as.ptr + p, what->as.ptr, what->len) == 0) {
+            *at = p;
+            break;
+        }
+    }
+    return true;
 }
 
 /* The position of v[1] in characters, -1: it is not there. */
@@ -98,9 +107,8 @@ static bool find(jinja *j, const jinja_value *v, bool is_last, int64_t *at) {
     jinja_value part, what;
     int64_t first;
     if (!nib_jinja_want_str(j, &v[1], "", &what) || !window(j, v, &part, &first)) return false;
-    if (!nib_jinja_work(j, is_last ? (size_t)part.len * (what.len / 8 + 1) : part.len)) return false;
-    size_t found = is_last ? find_last(part.as.ptr, part.len, what.as.ptr, what.len)
-                           : nib_jinja_find(part.as.ptr, part.len, what.as.ptr, what.len);
+    size_t found;
+    if (!(is_last ? search_last(j, &part, part.len, &what, &found) : nib_jinja_search(j, &part, 0, &what, &found))) return false;
     *at = found == SIZE_MAX ? -1 : first + (int64_t)nib_jinja_count(part.as.ptr, found);
     return true;
 }
@@ -122,13 +130,15 @@ FINDS(rindex, true, true)
 bool nib_jinja_method_count(jinja *j, const jinja_value *v, jinja_value *out) {
     jinja_value part, what;
     int64_t first, n = 0;
-    if (!nib_jinja_want_str(j, &v[1], "", &what) || !window(j, v, &part, &first) || !nib_jinja_work(j, part.len)) return false;
+    if (!nib_jinja_want_str(j, &v[1], "", &what) || !window(j, v, &part, &first)) return false;
     if (what.len == 0) {
         *out = jinja_int((int64_t)nib_jinja_count(part.as.ptr, part.len) + 1);
         return true;
     }
-    for (size_t at = 0, found; (found = nib_jinja_find(part.as.ptr + at, part.len - at, what.as.ptr, what.len)) != SIZE_MAX; n++)
-        at += found + what.len;
+    for (size_t at = 0;; at += what.len, n++) {
+        if (!nib_jinja_search(j, &part, at, &what, &at)) return false;
+        if (at == SIZE_MAX) break;
+    }
     *out = jinja_int(n);
     return true;
 }
@@ -148,10 +158,14 @@ static bool test_edge(jinja *j, const jinja_value *v, bool at_end, jinja_value *
         return nib_jinja_fail(j, "TypeError: %s first arg must be str or a tuple of str, not %s", at_end ? "endswith" : "startswith",
                               nib_jinja_type_name(&v[1]));
     if (!window(j, v, &part, &first)) return false;
-    bool holds = !is_tuple && has_edge(&part, &v[1], at_end);
-    for (uint32_t i = 0; is_tuple && i < v[1].as.list->n; i++) holds |= has_edge(&part, &v[1].as.list->items[i], at_end);
+    const jinja_value *edges = is_tuple ? v[1].as.list->items : &v[1];
+    bool holds = false;
+    for (uint32_t i = 0, n = is_tuple ? v[1].as.list->n : 1; i < n && !holds; i++) {
+        if (!nib_jinja_work(j, edges[i].type == JINJA_STR ? edges[i].len : 0)) return false;
+        holds = has_edge(&part, &edges[i], at_end);
+    }
     *out = jinja_bool(holds);
-    return nib_jinja_work(j, v[1].type == JINJA_STR ? v[1].len : 0);
+    return true;
 }
 
 bool nib_jinja_method_startswith(jinja *j, const jinja_value *v, jinja_value *out) {
@@ -164,14 +178,14 @@ bool nib_jinja_method_endswith(jinja *j, const jinja_value *v, jinja_value *out)
 
 bool nib_jinja_method_removeprefix(jinja *j, const jinja_value *v, jinja_value *out) {
     jinja_value edge, self = v[0];
-    if (!nib_jinja_want_str(j, &v[1], "", &edge)) return false;
+    if (!nib_jinja_want_str(j, &v[1], "", &edge) || !nib_jinja_work(j, edge.len)) return false;
     *out = jinja_part(self, has_edge(&self, &edge, false) ? edge.len : 0, self.len);
     return true;
 }
 
 bool nib_jinja_method_removesuffix(jinja *j, const jinja_value *v, jinja_value *out) {
     jinja_value edge, self = v[0];
-    if (!nib_jinja_want_str(j, &v[1], "", &edge)) return false;
+    if (!nib_jinja_want_str(j, &v[1], "", &edge) || !nib_jinja_work(j, edge.len)) return false;
     *out = jinja_part(self, 0, self.len - (has_edge(&self, &edge, true) ? edge.len : 0));
     return true;
 }
@@ -181,13 +195,13 @@ bool nib_jinja_method_removesuffix(jinja *j, const jinja_value *v, jinja_value *
 static bool all(jinja *j, const jinja_value *s, bool (*is_kind)(uint32_t), jinja_value *out) {
     uint32_t cp;
     bool holds = s->len > 0;
+    if (!nib_jinja_work_on_chars(j, s->len)) return false;
     for (size_t i = 0, n; i < s->len && holds; i += n) {
         n = nib_jinja_char(s->as.ptr + i, s->len - i, &cp);
         holds = is_kind(cp);
     }
-    uint32_t len = s->len;
     *out = jinja_bool(holds);
-    return nib_jinja_work(j, len);
+    return true;
 }
 
 static bool is_alphanumeric(uint32_t cp) {
@@ -230,7 +244,7 @@ static bool add_part(jinja *j, jinja_value *list, const jinja_value *s, size_t f
     return nib_jinja_list_add(j, list, &part);
 }
 
-/* At runs of blanks, which fall away at both ends. */
+/* At runs of blanks, which fall away at both ends, but not at the end of a rest that is left whole. */
 static bool split_blanks(jinja *j, const jinja_value *s, int64_t max, jinja_value *list) {
     size_t at = 0, n;
     uint32_t cp;
@@ -238,7 +252,7 @@ static bool split_blanks(jinja *j, const jinja_value *s, int64_t max, jinja_valu
         while (at < s->len && (n = nib_jinja_space(s->as.ptr + at, s->len - at)) > 0) at += n;
         if (at >= s->len) return true;
         size_t from = at;
-        if (max >= 0 && count == max) return add_part(j, list, s, from, nib_jinja_rstrip(s->as.ptr, s->len));
+        if (max >= 0 && count == max) return add_part(j, list, s, from, s->len);
         while (at < s->len && nib_jinja_space(s->as.ptr + at, s->len - at) == 0)
             at += nib_jinja_char(s->as.ptr + at, s->len - at, &cp);
         if (!add_part(j, list, s, from, at)) return false;
@@ -248,10 +262,11 @@ static bool split_blanks(jinja *j, const jinja_value *s, int64_t max, jinja_valu
 static bool split_at(jinja *j, const jinja_value *s, const jinja_value *sep, int64_t max, jinja_value *list) {
     size_t from = 0;
     for (int64_t count = 0; max < 0 || count < max; count++) {
-        size_t found = nib_jinja_find(s->as.ptr + from, s->len - from, sep->as.ptr, sep->len);
+        size_t found;
+        if (!nib_jinja_search(j, s, from, sep, &found)) return false;
         if (found == SIZE_MAX) break;
-        if (!add_part(j, list, s, from, from + found)) return false;
-        from += found + sep->len;
+        if (!add_part(j, list, s, from, found)) return false;
+        from = found + sep->len;
     }
     return add_part(j, list, s, from, s->len);
 }
@@ -273,13 +288,13 @@ static bool split_right(jinja *j, const jinja_value *s, const jinja_value *sep, 
         bool is_last = max >= 0 && count == max;
         size_t from = to, next = 0;
         if (sep) {
-            size_t found = is_last ? SIZE_MAX : find_last(s->as.ptr, to, sep->as.ptr, sep->len);
+            size_t found = SIZE_MAX;
+            if (!is_last && !search_last(j, s, to, sep, &found)) return false;
             from = found == SIZE_MAX ? 0 : found + sep->len;
             next = found;
             is_last = found == SIZE_MAX;
-        } else if (is_last) {
-            for (from = 0; nib_jinja_space(s->as.ptr + from, to - from) > 0;) from += nib_jinja_space(s->as.ptr + from, to - from);
         } else {
+            if (is_last) from = 0;
             while (from > 0) {
                 size_t at = nib_jinja_char_before(s->as.ptr, from);
                 if (nib_jinja_space(s->as.ptr + at, from - at)) break;
@@ -302,7 +317,7 @@ static bool split(jinja *j, const jinja_value *v, bool from_right, jinja_value *
     if (!nib_jinja_want_int(j, &v[2], -1, &max) || !nib_jinja_list_new(j, JINJA_AS_LIST, 0, out)) return false;
     if (!at_blanks && !nib_jinja_want_str(j, &v[1], "", &sep)) return false;
     if (!at_blanks && sep.len == 0) return nib_jinja_fail(j, "ValueError: empty separator");
-    if (!nib_jinja_work(j, from_right && !at_blanks ? (size_t)s.len * (sep.len / 8 + 1) : s.len)) return false;
+    if (at_blanks && !nib_jinja_work_on_chars(j, s.len)) return false;
     if (from_right) return split_right(j, &s, at_blanks ? NULL : &sep, max, out);
     return at_blanks ? split_blanks(j, &s, max, out) : split_at(j, &s, &sep, max, out);
 }
@@ -319,8 +334,8 @@ static bool partition(jinja *j, const jinja_value *v, bool from_right, jinja_val
     jinja_value s = v[0], sep, tuple;
     if (!nib_jinja_want_str(j, &v[1], "", &sep) || !nib_jinja_list_new(j, JINJA_AS_TUPLE, 3, &tuple)) return false;
     if (sep.len == 0) return nib_jinja_fail(j, "ValueError: empty separator");
-    if (!nib_jinja_work(j, from_right ? (size_t)s.len * (sep.len / 8 + 1) : s.len)) return false;
-    size_t at = from_right ? find_last(s.as.ptr, s.len, sep.as.ptr, sep.len) : nib_jinja_find(s.as.ptr, s.len, sep.as.ptr, sep.len);
+    size_t at;
+    if (!(from_right ? search_last(j, &s, s.len, &sep, &at) : nib_jinja_search(j, &s, 0, &sep, &at))) return false;
     size_t before = at != SIZE_MAX ? at : from_right ? 0 : s.len, after = at != SIZE_MAX ? at + sep.len : before;
     *out = tuple;
     return add_part(j, out, &s, 0, before) && add_part(j, out, &s, before, after) && add_part(j, out, &s, after, s.len);

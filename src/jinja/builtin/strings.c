@@ -75,20 +75,23 @@ static bool strips(const jinja_value *chars, const char *c, size_t len) {
 }
 
 bool nib_jinja_strip(jinja *j, const jinja_value *s, const jinja_value *chars, int sides, jinja_value *out) {
-    size_t from = 0, to = s->len, steps = 0;
+    size_t from = 0, to = s->len;
     uint32_t cp;
     if (chars->type != JINJA_STR && chars->type != JINJA_NONE && jinja_is_given(chars))
         return nib_jinja_fail(j, "TypeError: strip arg must be None or str");
-    for (size_t n; (sides & JINJA_LEFT) && from < to; from += n, steps++) {
+    size_t work = chars->type == JINJA_STR ? chars->len : 0; /* of one character */
+    for (size_t n; (sides & JINJA_LEFT) && from < to; from += n) {
+        if (!nib_jinja_work_on_chars(j, work)) return false;
         n = nib_jinja_char(s->as.ptr + from, to - from, &cp);
         if (!strips(chars, s->as.ptr + from, n)) break;
     }
-    for (size_t at; (sides & JINJA_RIGHT) && to > from; to = at, steps++) {
+    for (size_t at; (sides & JINJA_RIGHT) && to > from; to = at) {
+        if (!nib_jinja_work_on_chars(j, work)) return false;
         at = from + nib_jinja_char_before(s->as.ptr + from, to - from);
         if (!strips(chars, s->as.ptr + at, to - at)) break;
     }
     *out = jinja_part(*s, from, to);
-    return nib_jinja_work(j, steps * (chars->type == JINJA_STR ? (size_t)chars->len + 1 : 1));
+    return true;
 }
 
 bool nib_jinja_replace(jinja *j, const jinja_value *string, const jinja_value *old, const jinja_value *new, int64_t count,
@@ -97,11 +100,12 @@ bool nib_jinja_replace(jinja *j, const jinja_value *string, const jinja_value *o
     size_t mark = nib_jinja_mark(j), at = 0;
     uint32_t cp;
     while (count != 0) {
-        size_t found = nib_jinja_find(s.as.ptr + at, s.len - at, old->as.ptr, old->len);
+        size_t found;
+        if (!nib_jinja_search(j, &s, at, old, &found)) return false;
         if (found == SIZE_MAX) break;
-        jinja_value before = jinja_part(s, at, at + found);
+        jinja_value before = jinja_part(s, at, found);
         if (!nib_jinja_put_str(j, &before) || !nib_jinja_put_str(j, new)) return false;
-        at += found + old->len;
+        at = found + old->len;
         count--;
         if (old->len > 0) continue;
         if (at == s.len) break; /* nothing was replaced at the very end, too */
@@ -134,7 +138,7 @@ bool nib_jinja_pad(jinja *j, const jinja_value *string, int64_t width, const jin
 bool nib_jinja_split_lines(jinja *j, const jinja_value *string, bool keep_ends, jinja_value *out) {
     jinja_value s = *string;
     uint32_t cp;
-    if (!nib_jinja_work(j, s.len) || !nib_jinja_list_new(j, JINJA_AS_LIST, 0, out)) return false;
+    if (!nib_jinja_work_on_chars(j, s.len) || !nib_jinja_list_new(j, JINJA_AS_LIST, 0, out)) return false;
     for (size_t from = 0, to = 0; to < s.len; from = to) {
         size_t n = 0;
         for (; to < s.len; to += n) {

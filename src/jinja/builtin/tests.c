@@ -82,7 +82,7 @@ static bool has_case(jinja *j, const jinja_value *v, bool (*is_other)(uint32_t),
     jinja_value s;
     uint32_t cp;
     bool found = false;
-    if (!nib_jinja_to_str(j, v, &s) || !nib_jinja_work(j, s.len)) return false;
+    if (!nib_jinja_to_str(j, v, &s) || !nib_jinja_work_on_chars(j, s.len)) return false;
     for (size_t i = 0; i < s.len; i += nib_jinja_char(s.as.ptr + i, s.len - i, &cp)) {
         nib_jinja_char(s.as.ptr + i, s.len - i, &cp);
         if (is_other(cp)) {
