@@ -346,7 +346,7 @@ typedef struct nib_chat_render_config {
     uint32_t max_depth;
 } nib_chat_render_config;
 #define NIB_CHAT_RENDER_CONFIG_INIT                                                                                    \
-    {sizeof(nib_chat_render_config), 0, false, UINT64_C(4000000), (size_t)48 << 20, 1000}
+    {sizeof(nib_chat_render_config), 0, false, UINT64_C(4000000), (size_t)32 << 20, 1000}
 
 typedef struct nib_chat_prompt {
     nib_rendered rendered;

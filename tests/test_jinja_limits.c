@@ -62,7 +62,7 @@ static const bomb bombs[] = {
     {DEPTH, NS LOOP "{% set ns.d = {'a': ns.d} %}" END "{{ ns.d|tojson }}", 0, "", ""},
     /* what shares its parts */
     {"the template needs more than", NS "{% for i in range(60) %}" TWICE END "{{ ns.l|string }}", 0, "", ""},
-    {STEPS, NS "{% for i in range(60) %}" TWICE END "{{ ns.l|tojson(indent=4) }}", 0, "", ""},
+    {MEMORY, NS "{% for i in range(60) %}" TWICE END "{{ ns.l|tojson(indent=4) }}", 0, "", ""},
     {STEPS, NS "{% for i in range(60) %}" TWICE END "{% set a = ns.l %}{% set ns.l = [] %}", 1,
      "{% for i in range(60) %}" TWICE END, "{{ a == ns.l }}"},
     {STEPS, TUPLES "{{ {ns.l: 1} }}", 0, "", ""},

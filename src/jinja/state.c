@@ -81,7 +81,7 @@ static bool resize(nib_buf *buf, size_t capacity) {
 
 /* Room for n more bytes in both buffers, which take of the render's memory what they could hold. */
 static bool reserve(jinja *j, size_t n) {
-    size_t left = (j->max_bytes - j->memory->total) / 2;
+    size_t left = j->memory->total < j->max_bytes ? (j->max_bytes - j->memory->total) / 2 : 0;
     if (!nib_jinja_work(j, n)) return false;
     if (j->text.capacity - j->text.len >= n) return true;
     if (left < j->text.len || n > left - j->text.len) return fail_memory(j, SIZE_MAX);
