@@ -78,9 +78,8 @@ uint32_t nib_grammar_run_far(nib_grammar_run *r, uint32_t config, uint32_t len) 
 
 static uint32_t carry_marks(nib_grammar_run *to, const nib_grammar_run *from, const nib_grammar_frame *f) {
     uint32_t marks = NIB_GRAMMAR_NO, n_keys = from->g->rules[f->rule].n_keys;
-    for (uint32_t k = 0; k < n_keys && f->marks != NIB_GRAMMAR_NO; k++)
-        if (from->marks[f->marks + k / 64] >> k % 64 & 1)
-            marks = nib_grammar_with_key(to, marks, k, (n_keys + 63) / 64);
+    for (uint32_t k = 0; k <= n_keys && f->marks != NIB_GRAMMAR_NO; k++)
+        if (from->marks[f->marks + k / 64] >> k % 64 & 1) marks = nib_grammar_with_key(to, marks, k, n_keys / 64 + 1);
     return marks;
 }
 

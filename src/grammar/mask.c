@@ -56,6 +56,19 @@ static bool add_ids(store *s, const nib_token *ids, size_t n) {
     return true;
 }
 
+/* Whether every byte of the groups leads from a configuration to itself. */
+static bool repeats(nib_grammar_run *r, uint32_t config, unsigned groups) {
+    for (unsigned c = 0x21; c < 0x7F && groups & ~(unsigned)r->configs[config].known_loops; c++) {
+        unsigned group = nib_grammar_group((uint8_t)c), bit = 1u << group;
+        bool is_last = c == 'z' || c == 'Z' || c == '9' || c == '~';
+        if (!(groups & bit) || r->configs[config].known_loops & bit) continue;
+        bool leads_back = nib_grammar_run_step(r, config, (uint8_t)c) == config;
+        if (is_last || !leads_back) r->configs[config].known_loops |= (uint8_t)bit;
+        if (is_last && leads_back) r->configs[config].loops |= (uint8_t)bit;
+    }
+    return (groups & ~(unsigned)r->configs[config].loops) == 0;
+}
+
 /* All tokens of a tree whose bytes the configuration takes. */
 static bool walk(nib_grammar_run *r, store *s, const nib_grammar_tree *t, uint32_t config) {
     const nib_grammar *g = r->g;
@@ -72,6 +85,12 @@ static bool walk(nib_grammar_run *r, store *s, const nib_grammar_tree *t, uint32
             continue;
         }
         s->path[node->depth] = next;
+        if (node->end > i + 1 && !(node->groups >> NIB_GRAMMAR_OTHERS) && repeats(r, next, node->groups)) {
+            uint32_t end = node->end < t->n_nodes ? t->nodes[node->end].ids : (uint32_t)t->n_ids;
+            if (!add_ids(s, t->ids + node->ids, end - node->ids)) return false;
+            i = node->end;
+            continue;
+        }
         if (node->n_ids && !add_ids(s, t->ids + node->ids, node->n_ids)) return false;
         i++;
     }

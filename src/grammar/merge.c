@@ -23,9 +23,9 @@ static bool is_same_label(const nib_grammar_edge *x, const nib_grammar_edge *y) 
 
 /* Sorts the edges of a state and drops doubles, whose targets lose an entry. */
 static void tidy(nib_grammar_edge *edges, nib_grammar_state *s, uint32_t *entries) {
-    nib_grammar_edge *e = edges + s->edges;
     uint32_t n = 0;
     if (s->n_edges < 2) return;
+    nib_grammar_edge *e = edges + s->edges;
     qsort(e, s->n_edges, sizeof *e, compare_edges);
     for (uint32_t i = 1; i < s->n_edges; i++) {
         if (compare_edges(&e[n], &e[i]) != 0)

@@ -231,7 +231,7 @@ static bool key_allowed(const nib_grammar_run *r, const nib_grammar_frame *f, ui
     if (is_numbered && has_key(r, f->marks, key)) return false;
     if (rule->in_order) {
         if (n_missing(r, rule, f->marks, key, is_numbered ? key : rule->n_keys)) return false;
-        for (uint32_t k = is_numbered ? key + 1 : rule->n_keys; k < rule->n_keys; k++)
+        for (uint32_t k = key + 1; is_numbered && k <= rule->n_keys; k++) /* n_keys stands for those without a number */
             if (has_key(r, f->marks, k)) return false;
     }
     if (rule->max == NIB_GRAMMAR_NO) return true;
@@ -319,8 +319,9 @@ static void move(nib_grammar_run *r, const nib_grammar_edge *edge, uint32_t fram
     bool counts = rule->min > 0 || rule->max != NIB_GRAMMAR_NO, marks_key = edge->kind == NIB_GRAMMAR_MARK;
     if (marks_key && !key_allowed(r, &f, edge->arg)) return;
     if (!marks_key && f.count >= rule->max) return;
-    if (marks_key && edge->arg != NIB_GRAMMAR_NO)
-        marks = nib_grammar_with_key(r, marks, edge->arg, (rule->n_keys + 63) / 64);
+    uint32_t key = edge->arg == NIB_GRAMMAR_NO && rule->in_order ? rule->n_keys : edge->arg;
+    if (marks_key && key != NIB_GRAMMAR_NO && rule->n_keys)
+        marks = nib_grammar_with_key(r, marks, key, rule->n_keys / 64 + 1);
     if (counts && (rule->max != NIB_GRAMMAR_NO || count < rule->min)) count++;
     uint32_t to = count == f.count && marks == f.marks ? frame : change_frame(r, frame, count, marks);
     if (r->status == NIB_OK) nib_grammar_push(r, edge->to, to);
@@ -406,7 +407,7 @@ nib_grammar_run *nib_grammar_run_new(const nib_grammar *g) {
     r->g = g;
     r->n_users = 1;
     nib_grammar_begin(r);
-    if (RESERVE(r, configs, 2)) {
+    if (RESERVE(r, configs, 2) && RESERVE(r, items, 1)) {
         memset(r->configs, 0, 2 * sizeof *r->configs);
         r->n_configs = 2;
         r->n_steps = 2 * (size_t)g->n_classes;

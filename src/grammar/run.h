@@ -31,6 +31,7 @@ typedef struct nib_grammar_place {
     uint32_t mask; /* mask.h; 0: not computed */
     uint32_t far;  /* the configuration whose mask it has; 0: not found yet */
     bool may_end, has_tokens;
+    uint8_t known_loops, loops; /* groups of bytes (vocab.h) that were looked at, and of which all lead back here */
 } nib_grammar_place;
 
 typedef struct nib_grammar_call_at { /* a call at the current byte */

@@ -144,11 +144,12 @@ static void join_branches(nib_grammar_schema *s, uint32_t rule, const nib_gramma
                           const char *keyword) {
     const nib_grammar_json *list = nib_grammar_json_get(conj->terms[term].schema, keyword);
     bool is_one = strcmp(keyword, "oneOf") == 0;
+    unsigned types = nib_grammar_conj_types(s, conj);
     if (list->kind != NIB_GRAMMAR_JSON_ARRAY || !list->n)
         nib_grammar_schema_fail(s, NIB_E_FORMAT, list, "a list of schemas was expected");
     for (const nib_grammar_json *x = list->first; x && !nib_grammar_schema_failed(s); x = x->next) {
         for (const nib_grammar_json *y = x->next; is_one && y && !nib_grammar_schema_failed(s); y = y->next)
-            if (!nib_grammar_schema_apart(s, x, y, 0))
+            if (!nib_grammar_schema_apart(s, x, y, types, 0))
                 nib_grammar_schema_fail(
                     s, NIB_E_UNSUPPORTED, y,
                     "branches %u and %u of oneOf may both hold for a value: use anyOf, or tell them apart by type "

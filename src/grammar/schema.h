@@ -77,9 +77,9 @@ uint32_t nib_grammar_schema_count(nib_grammar_schema *s, const nib_grammar_json 
 /* The greatest (least) of all members; `none` when there is none. */
 uint32_t nib_grammar_conj_greatest(nib_grammar_schema *s, const nib_grammar_conj *conj, const char *keyword);
 uint32_t nib_grammar_conj_least(nib_grammar_schema *s, const nib_grammar_conj *conj, const char *keyword);
-/* Whether no value is valid by both; false also when that is not clear. */
+/* Whether no value of the types is valid by both; false also when that is not clear. depth: 0. */
 bool nib_grammar_schema_apart(nib_grammar_schema *s, const nib_grammar_json *a, const nib_grammar_json *b,
-                              unsigned depth);
+                              unsigned types, unsigned depth);
 const nib_grammar_json *nib_grammar_schema_resolve(nib_grammar_schema *s, const nib_grammar_json *ref);
 
 /* ---- pieces. A conjunction given to rule_for is taken over. */

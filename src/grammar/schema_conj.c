@@ -350,7 +350,7 @@ static bool objects_apart(nib_grammar_schema *s, const nib_grammar_conj *a, cons
             for (size_t k = 0; (others = nib_grammar_conj_next(b, &k, "properties")) != NULL;) {
                 const nib_grammar_json *q = child(others, p->key);
                 if (q && (requires(b, p->key) || q->kind == NIB_GRAMMAR_JSON_FALSE) &&
-                    nib_grammar_schema_apart(s, p, q, depth + 1))
+                    nib_grammar_schema_apart(s, p, q, NIB_GRAMMAR_T_ALL, depth + 1))
                     return true;
             }
         }
@@ -386,7 +386,7 @@ static bool numbers_apart(const nib_grammar_conj *a, const nib_grammar_conj *b) 
 }
 
 bool nib_grammar_schema_apart(nib_grammar_schema *s, const nib_grammar_json *a, const nib_grammar_json *b,
-                              unsigned depth) {
+                              unsigned types, unsigned depth) {
     nib_grammar_conj x = {0}, y = {0};
     if (depth > MAX_APART_DEPTH) return false;
     nib_grammar_conj_add(s, &x, a, 0);
@@ -395,7 +395,7 @@ bool nib_grammar_schema_apart(nib_grammar_schema *s, const nib_grammar_json *a, 
     nib_grammar_conj_close(s, &y);
     bool apart = values_apart(&x, &y) || values_apart(&y, &x);
     if (!apart) {
-        unsigned both = nib_grammar_conj_types(s, &x) & nib_grammar_conj_types(s, &y),
+        unsigned both = types & nib_grammar_conj_types(s, &x) & nib_grammar_conj_types(s, &y),
                  numbers = NIB_GRAMMAR_T_INTEGER | NIB_GRAMMAR_T_FRACTION;
         if (both & NIB_GRAMMAR_T_OBJECT && (objects_apart(s, &x, &y, depth) || objects_apart(s, &y, &x, depth) ||
                                             closed_without(&x, &y) || closed_without(&y, &x)))

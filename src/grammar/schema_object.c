@@ -304,6 +304,7 @@ static bool draw_others(object *o) {
 static void set_required(object *o, nib_grammar_rule *rule) {
     nib_grammar_build *b = o->s->b;
     size_t n_words = (o->keys.n + 63) / 64;
+    if (!n_words) return;
     if (!nib_grow(&b->words, &b->words_capacity, b->n_words + n_words, sizeof *b->words)) {
         nib_grammar_build_fail(b, NIB_E_NOMEM, NIB_NO_OFFSET, "no memory for keys");
         return;

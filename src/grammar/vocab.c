@@ -93,6 +93,7 @@ static bool make_tree(nib_grammar_tree *t, const entry *entries, size_t n, size_
     bool ok = path && t->ids;
     for (size_t i = 0; ok && i < n; i++) {
         nib_str s = entries[i].bytes;
+        unsigned groups = 0;
         size_t common = 0;
         while (common < last.len && common < s.len && last.ptr[common] == s.ptr[common]) common++;
         for (size_t d = last.len; d > common; d--) t->nodes[path[d]].end = (uint32_t)t->n_nodes;
@@ -101,6 +102,10 @@ static bool make_tree(nib_grammar_tree *t, const entry *entries, size_t n, size_
             ok = add_node(t, (uint8_t)s.ptr[d - 1], (uint16_t)d);
         }
         if (!ok) break;
+        for (size_t d = s.len; d > 0; d--) {
+            t->nodes[path[d]].groups |= (uint8_t)groups;
+            groups |= 1u << nib_grammar_group((uint8_t)s.ptr[d - 1]);
+        }
         t->nodes[path[s.len]].n_ids++;
         t->ids[t->n_ids++] = entries[i].id;
         last = s;

@@ -10,7 +10,24 @@ typedef struct nib_grammar_tree_node { /* in the order of a walk, parents first 
     uint32_t ids;                      /* tokens that end here, in ids of the tree */
     uint16_t n_ids, depth;             /* depth: bytes */
     uint8_t byte;
+    uint8_t groups; /* of the bytes below: bits 1 << nib_grammar_group */
 } nib_grammar_tree_node;
+
+/* Bytes that mostly go together, so that a configuration which repeats all of them takes whole branches. */
+enum {
+    NIB_GRAMMAR_LOWER,
+    NIB_GRAMMAR_UPPER,
+    NIB_GRAMMAR_DIGITS,
+    NIB_GRAMMAR_SIGNS,
+    NIB_GRAMMAR_OTHERS,
+    NIB_GRAMMAR_N_GROUPS
+};
+static inline unsigned nib_grammar_group(uint8_t c) {
+    if (c >= 'a' && c <= 'z') return NIB_GRAMMAR_LOWER;
+    if (c >= 'A' && c <= 'Z') return NIB_GRAMMAR_UPPER;
+    if (c >= '0' && c <= '9') return NIB_GRAMMAR_DIGITS;
+    return c > 0x20 && c < 0x7F ? NIB_GRAMMAR_SIGNS : NIB_GRAMMAR_OTHERS;
+}
 
 typedef struct nib_grammar_tree {
     nib_grammar_tree_node *nodes;

@@ -1,0 +1,175 @@
+/* bench/bench_grammar.c - the time of grammars: compiling, the mask of each token of a text, and taking it.
+ *
+ * usage: bench_grammar [N_VOCAB] [GGUF]      without a file the vocabulary is made up of words of JSON and prose
+ * For each schema a text that it allows is tokenized greedily and followed; times are microseconds per token. "cold" is
+ * the first text of a fresh grammar, "warm" the same text again. */
+#include "base/mem.h"
+#include "base/sys.h"
+#include "grammar/vocab.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t g_seed = 1;
+
+static uint32_t random_below(uint32_t n) {
+    g_seed = g_seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(g_seed >> 33) % n;
+}
+
+/* Bytes, then words: prose with a blank in front, capitals, digits, punctuation as in JSON, other scripts. */
+static nib_grammar_vocab *make_vocab(uint32_t n) {
+    static const char *const signs[] = {"\"", "\",", "\":", "\": \"", "{\"", "\"}",  "[\"", "\"]",
+                                        "},", "],",  "\n",  "\n  ",   "\\n", "\\\"", ", ",  ": "};
+    nib_grammar_vocab *v;
+    if (nib_grammar_vocab_begin(&v, n, NULL) != NIB_OK) exit(1);
+    for (uint32_t id = 0; id < n; id++) {
+        char text[32] = {0};
+        size_t len = 0;
+        if (id >= 1 && id <= 256) text[len++] = (char)(id - 1);
+        if (id > 256) {
+            uint32_t kind = random_below(100), letters = 1 + random_below(9);
+            if (kind < 50) text[len++] = ' ';
+            for (uint32_t i = 0; i < letters && kind < 75; i++)
+                text[len++] = (char)((i == 0 && kind % 5 == 0 ? 'A' : 'a') + random_below(26));
+            for (uint32_t i = 0; i < letters && kind >= 75 && kind < 92; i++) {
+                text[len++] = (char)(0xD0 + random_below(2));
+                text[len++] = (char)(0x80 + random_below(64));
+            }
+            if (kind >= 97) len += (size_t)snprintf(text + len, 4, "%u", random_below(1000));
+            if (kind >= 92 && kind < 97) {
+                for (uint32_t i = 0; i < letters % 4; i++) text[len++] = (char)('a' + random_below(26));
+                len += (size_t)snprintf(text + len, 8, "%s", signs[random_below(sizeof signs / sizeof *signs)]);
+            }
+        }
+        if (!nib_grammar_vocab_add(v, (nib_str){text, len}, (nib_str){"", 0}, id == 0)) exit(1);
+    }
+    if (nib_grammar_vocab_finish(v, NULL) != NIB_OK) exit(1);
+    return v;
+}
+
+static nib_grammar_vocab *read_vocab(const char *path) {
+    nib_gguf *file;
+    nib_tokenizer *tok;
+    nib_grammar_vocab *v;
+    nib_error err;
+    if (nib_gguf_open(&file, path, NULL, &err) != NIB_OK || nib_tokenizer_new(&tok, file, NULL, &err) != NIB_OK ||
+        nib_grammar_vocab_new(&v, tok, &err) != NIB_OK) {
+        fprintf(stderr, "%s\n", err.message);
+        exit(1);
+    }
+    nib_tokenizer_free(tok);
+    nib_gguf_close(file);
+    return v;
+}
+
+/* The longest token that begins the text. */
+static nib_token longest(const nib_grammar_vocab *v, const char *text, size_t left) {
+    nib_token best = NIB_TOKEN_NONE;
+    size_t len = 0;
+    for (uint32_t id = 0; id < v->n_tokens; id++)
+        if (v->bytes[id].len > len && v->bytes[id].len <= left && memcmp(v->bytes[id].ptr, text, v->bytes[id].len) == 0)
+            best = (nib_token)id, len = v->bytes[id].len;
+    return best;
+}
+
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void print_times(const char *name, double *us, size_t n) {
+    qsort(us, n, sizeof *us, by_value);
+    printf("  %s: median %8.2f  p99 %8.2f  most %8.2f us\n", name, us[n / 2], us[n * 99 / 100], us[n - 1]);
+}
+
+static void follow(nib_grammar *g, const nib_token *ids, size_t n, const char *name, uint32_t n_vocab) {
+    nib_matcher *m;
+    nib_error err;
+    double *mask_us = malloc(n * sizeof *mask_us), *take_us = malloc(n * sizeof *take_us);
+    uint32_t *mask = malloc((n_vocab / 32 + 1) * sizeof *mask);
+    if (!mask_us || !take_us || !mask || nib_matcher_new(&m, g, &err) != NIB_OK) exit(1);
+    for (size_t i = 0; i < n; i++) {
+        double start = nib_sys_now();
+        nib_status status = nib_matcher_mask(m, mask, n_vocab, &err);
+        double between = nib_sys_now();
+        if (status == NIB_OK) status = nib_matcher_accept(m, ids[i], &err);
+        take_us[i] = (nib_sys_now() - between) * 1e6;
+        mask_us[i] = (between - start) * 1e6;
+        if (status != NIB_OK) {
+            fprintf(stderr, "token %zu: %s\n", i, err.message);
+            exit(1);
+        }
+    }
+    char label[64];
+    snprintf(label, sizeof label, "%s mask", name);
+    print_times(label, mask_us, n);
+    snprintf(label, sizeof label, "%s take", name);
+    print_times(label, take_us, n);
+    nib_matcher_free(m);
+    free(mask_us);
+    free(take_us);
+    free(mask);
+}
+
+static void bench(const nib_grammar_vocab *v, const char *name, const char *schema, const char *text) {
+    nib_grammar_config config = NIB_GRAMMAR_CONFIG_INIT;
+    nib_grammar *g;
+    nib_error err;
+    nib_token ids[4096];
+    size_t n = 0, len = strlen(text);
+    config.syntax = NIB_SYNTAX_JSON_SCHEMA;
+    double start = nib_sys_now();
+    if (nib_grammar_new(&g, schema, strlen(schema), v, &config, &err) != NIB_OK) {
+        fprintf(stderr, "%s: %s\n", name, err.message);
+        exit(1);
+    }
+    double compile_ms = (nib_sys_now() - start) * 1e3;
+    for (size_t at = 0; at < len && n < 4096; at += v->bytes[ids[n++]].len) ids[n] = longest(v, text + at, len - at);
+    printf("%s: schema of %zu bytes, %zu states, compiled in %.2f ms, %zu tokens\n", name, strlen(schema),
+           nib_grammar_n_states(g), compile_ms, n);
+    follow(g, ids, n, "cold", v->n_tokens);
+    follow(g, ids, n, "warm", v->n_tokens);
+    nib_grammar_free(g);
+}
+
+static const char g_person[] =
+    "{\"type\":\"object\",\"additionalProperties\":false,\"required\":[\"name\",\"email\",\"address\",\"orders\"]"
+    ",\"properties\":{\"name\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":80},\"email\":{\"type\":\"strin"
+    "g\",\"format\":\"email\"},\"born\":{\"type\":\"string\",\"format\":\"date\"},\"phone\":{\"type\":\"string\","
+    "\"pattern\":\"^\\\\+?[0-9 ]{5,20}$\"},\"notes\":{\"type\":\"string\",\"maxLength\":2000},\"address\":{\"type"
+    "\":\"object\",\"additionalProperties\":false,\"required\":[\"street\",\"city\"],\"properties\":{\"street\":{"
+    "\"type\":\"string\"},\"city\":{\"type\":\"string\"},\"zip\":{\"type\":\"string\",\"pattern\":\"^[0-9]{5}$\"}"
+    ",\"country\":{\"type\":\"string\",\"enum\":[\"DE\",\"FR\",\"IT\",\"ES\",\"PL\"]}}},\"orders\":{\"type\":\"ar"
+    "ray\",\"minItems\":1,\"maxItems\":20,\"items\":{\"type\":\"object\",\"additionalProperties\":false,\"require"
+    "d\":[\"id\",\"items\",\"total\"],\"properties\":{\"id\":{\"type\":\"string\",\"format\":\"uuid\"},\"total\":"
+    "{\"type\":\"number\",\"minimum\":0},\"status\":{\"type\":\"string\",\"enum\":[\"open\",\"paid\",\"sent\",\"b"
+    "ack\"]},\"items\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"additionalProperties\":false,\"requir"
+    "ed\":[\"sku\",\"count\"],\"properties\":{\"sku\":{\"type\":\"string\",\"maxLength\":12},\"count\":{\"type\":"
+    "\"integer\",\"minimum\":1,\"maximum\":999},\"title\":{\"type\":\"string\"}}}}}}},\"tags\":{\"type\":\"array"
+    "\",\"items\":{\"type\":\"string\",\"maxLength\":20}},\"score\":{\"type\":\"number\",\"minimum\":-1.5,\"maxim"
+    "um\":99.5},\"active\":{\"type\":\"boolean\"},\"parent\":{\"anyOf\":[{\"$ref\":\"#\"},{\"type\":\"null\"}]}}}";
+static const char g_person_text[] =
+    "{\"name\": \"Maria Lopez\", \"email\": \"maria.lopez@example.org\", \"born\": \"1988-02-29\", \"phone\": \"+"
+    "49 30 123456\", \"notes\": \"Prefers a call in the morning; said \\\"thank you\\\" twice and asked about the"
+    " colour of the second parcel.\", \"address\": {\"street\": \"Long Street 12\", \"city\": \"Berlin\", \"zip\""
+    ": \"10115\", \"country\": \"DE\"}, \"orders\": [{\"id\": \"12345678-1234-1234-1234-1234567890ab\", \"items\""
+    ": [{\"sku\": \"AB-12\", \"count\": 3, \"title\": \"Blue lamp\"}, {\"sku\": \"ZX-9\", \"count\": 120}], \"tot"
+    "al\": 129.95, \"status\": \"paid\"}], \"tags\": [\"new\", \"good customer\"], \"score\": 42.25, \"active\": "
+    "true, \"parent\": null}";
+static const char g_any_text[] =
+    "{\"a\": [1, 2.5, {\"deep\": [[[\"text with some words in it\", null]]], \"other\": \"more text\"}], \"b\": {"
+    "\"c\": {\"d\": {\"e\": false}}}}";
+
+int main(int argc, char **argv) {
+    uint32_t n = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 152064;
+    double start = nib_sys_now();
+    nib_grammar_vocab *v = argc > 2 ? read_vocab(argv[2]) : make_vocab(n);
+    printf("vocabulary of %u tokens, %zu plain and %zu other nodes, made in %.0f ms\n", v->n_tokens, v->plain.n_nodes,
+           v->rest.n_nodes, (nib_sys_now() - start) * 1e3);
+    bench(v, "person", g_person, g_person_text);
+    bench(v, "any object", "{\"type\":\"object\"}", g_any_text);
+    nib_grammar_vocab_free(v);
+    return 0;
+}
