@@ -107,6 +107,8 @@ static void test_errors(void **state) {
     (void)state;
     refuses("a\n{{ nope.x }}", "'nope' is undefined", 2, 8);
     refuses("{{ raise_exception('no ' ~ n) }}", "no 7", 1, 19);
+    refuses("{{ l|random }}", "must not depend on chance", 1, 6);
+    refuses("{% autoescape true %}", "a prompt is no HTML", 1, 15);
     refuses("{{ raise_exception('\\0x') }}", "without a message", 1, 19);
     refuses("\r\n\r\n é{{ l.append(1) }}", "unsafe", 3, 14);
     refuses("{% if %}", "expected an expression", 1, 7);

@@ -313,6 +313,11 @@ static bool parse_refused(jinja_parser *p, jinja_node *node) {
     return nib_jinja_parse_fail(p, "a chat template stands alone: include, import and extends are not supported") != NULL;
 }
 
+static bool parse_autoescape(jinja_parser *p, jinja_node *node) {
+    (void)node;
+    return nib_jinja_parse_fail(p, "autoescape is not supported: a prompt is no HTML") != NULL;
+}
+
 static const struct {
     const char *name;
     uint8_t kind;
@@ -334,6 +339,7 @@ static const struct {
     {"import", JINJA_NODE_BODY, parse_refused},
     {"from", JINJA_NODE_BODY, parse_refused},
     {"extends", JINJA_NODE_BODY, parse_refused},
+    {"autoescape", JINJA_NODE_BODY, parse_autoescape},
 };
 
 static jinja_node *parse_statement(jinja_parser *p) {

@@ -169,6 +169,19 @@ bool nib_jinja_filter_filesizeformat(jinja *j, const jinja_value *v, jinja_value
     return ok && nib_jinja_take(j, mark, out);
 }
 
+/* ---- filters of jinja2 that are none of a prompt's: known, so that the error can say why */
+
+#define REFUSES(name, why)                                                                                             \
+    bool nib_jinja_filter_##name(jinja *j, const jinja_value *v, jinja_value *out) {                                   \
+        (void)v, (void)out;                                                                                            \
+        return nib_jinja_fail(j, "the filter " #name " is not supported: " why);                                       \
+    }
+REFUSES(pprint, "tojson(indent=2) shows data")
+REFUSES(random, "a prompt must not depend on chance")
+REFUSES(urlize, "a prompt is no HTML")
+REFUSES(wordwrap, "the lines of a prompt are not wrapped")
+#undef REFUSES
+
 const jinja_builtin *nib_jinja_find_filter(nib_str name) {
     static const jinja_builtin rows[] = {
 #define FILTER(filter_name, params, n_required, function)                                                              \

@@ -63,6 +63,11 @@ static bool fn_namespace(jinja *j, const jinja_value *v, jinja_value *out) {
     return true;
 }
 
+static bool fn_lipsum(jinja *j, const jinja_value *v, jinja_value *out) {
+    (void)v, (void)out;
+    return nib_jinja_fail(j, "lipsum is not supported: a prompt must not depend on chance");
+}
+
 static bool fn_cycler(jinja *j, const jinja_value *v, jinja_value *out) {
     const jinja_list *items = v[1].as.list;
     if (items->n == 0) return nib_jinja_fail(j, "RuntimeError: at least one item has to be provided");
