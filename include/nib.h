@@ -867,6 +867,7 @@ typedef struct nib_request {
     size_t n_stops;
     const nib_chat *chat;         /* whose tokens end the answer, and whose marks are written, of all control tokens; it must
                                      outlive the stream. NULL: a token that ends a generation ends it, none is written */
+    nib_grammar *grammar;         /* what the text of the answer must look like; it must outlive the stream. NULL: anything */
     bool special;                 /* write control tokens */
     bool logprobs;                /* of every token */
     uint32_t n_top;               /* with logprobs: of so many best tokens, too; at most 1000 */
@@ -883,13 +884,13 @@ typedef struct nib_request {
 /* Whether a request with so many tokens would be taken now: before the work of making them. NIB_E_BUSY: later,
  * nib_engine_figures.retry_s tells when; NIB_E_LIMIT: it can never fit. */
 NIB_API nib_status nib_engine_admits(nib_engine *engine, size_t n_prompt, nib_error *err);
-/* Hands in a request, of which nothing is kept but `chat`. Errors as above, and NIB_E_ARG. */
+/* Hands in a request, of which nothing is kept but `chat` and `grammar`. Errors as above, and NIB_E_ARG. */
 NIB_API nib_status nib_engine_submit(nib_stream **out, nib_engine *engine, const nib_request *request, nib_error *err);
 /* Ends a request in whatever state it is, within a turn; its stream gets an END. */
 NIB_API void nib_engine_cancel(nib_engine *engine, nib_stream *stream);
 
 typedef enum nib_finish {
-    NIB_FINISH_STOP = 0,      /* a token that ends the answer, or a stop string */
+    NIB_FINISH_STOP = 0,      /* a token that ends the answer, a stop string, or all that the grammar allows is said */
     NIB_FINISH_LENGTH = 1,    /* max_tokens, or the context */
     NIB_FINISH_CANCELLED = 2,
     NIB_FINISH_UNREAD = 3,    /* nobody read the stream: max_unread */

@@ -513,6 +513,42 @@ static void test_text_and_stops(void **state) {
     close_model(&f);
 }
 
+/* Two requests with a grammar and one without, side by side. */
+static void test_grammar(void **state) {
+    (void)state;
+    fixture f;
+    nib_error err;
+    nib_grammar_vocab *vocab;
+    nib_grammar *grammar;
+    nib_grammar_config config = NIB_GRAMMAR_CONFIG_INIT;
+    job j = {.n_prompt = 40, .max_tokens = 30, .sampling = NIB_SAMPLER_PARAMS_INIT};
+    nib_stream *streams[3];
+    answer a[3];
+    open_model(&f, "llama");
+    compute(&f, &j);
+    config.syntax = NIB_SYNTAX_REGEX;
+    assert_int_equal(nib_grammar_vocab_new(&vocab, f.tok, &err), NIB_OK);
+    assert_int_equal(nib_grammar_new(&grammar, "[0-9]{7}", 8, vocab, &config, &err), NIB_OK);
+    nib_engine_config c = config_of(512, 3);
+    nib_engine *e = engine(&f, &c);
+    for (int k = 0; k < 3; k++) {
+        nib_request r = request_of(&j);
+        r.grammar = k == 1 ? NULL : grammar;
+        streams[k] = submit(e, &r);
+    }
+    for (int k = 0; k < 3; k++) finish(streams[k], &a[k]);
+    assert_same(&a[1], &j, "beside a grammar", 1);
+    assert_int_equal(a[0].finish, NIB_FINISH_STOP);
+    assert_int_equal(a[0].text_len, 7);
+    for (int i = 0; i < 7; i++) assert_in_range(a[0].text[i], '0', '9');
+    assert_int_equal(a[2].n, a[0].n);
+    assert_memory_equal(a[2].hashes, a[0].hashes, a[0].n * sizeof *a[0].hashes);
+    end(e);
+    nib_grammar_free(grammar);
+    nib_grammar_vocab_free(vocab);
+    close_model(&f);
+}
+
 static void test_unread(void **state) {
     (void)state;
     fixture f;
@@ -749,6 +785,7 @@ int main(void) {
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_text_and_stops),
+        cmocka_unit_test(test_grammar),
         cmocka_unit_test(test_unread),
         cmocka_unit_test(test_nan),
         cmocka_unit_test(test_shutdown),

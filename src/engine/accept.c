@@ -25,8 +25,10 @@ static nib_status pass_stops(nib_stream *s, nib_str piece, nib_str *show, int *s
 
 static nib_status choose_id(nib_engine *e, nib_stream *s, uint32_t row, nib_stream_event *event, nib_error *err) {
     const float *logits = nib_logits(e->ctx, row);
-    NIB_TRY(nib_sampler_sample(s->sampler, logits, NULL, s->n_ids, &event->id, err));
+    if (s->matcher) NIB_TRY(nib_matcher_mask(s->matcher, s->mask, nib_model_n_vocab(e->model), err));
+    NIB_TRY(nib_sampler_sample(s->sampler, logits, s->mask, s->n_ids, &event->id, err));
     NIB_TRY(nib_sampler_accept(s->sampler, event->id, err));
+    if (s->matcher) NIB_TRY(nib_matcher_accept(s->matcher, event->id, err));
     if (s->hash_logits) event->logits_hash = nib_logits_hash(e->ctx, row);
     if (!s->logprobs) return NIB_OK;
     event->top = s->top;
@@ -56,8 +58,9 @@ static nib_status next_token(nib_engine *e, nib_stream *s, uint32_t row, bool *i
     bool is_end = ends_answer(e, s, event.id);
     if (is_shown(e, s, event.id, is_end)) NIB_TRY(nib_detok_push(s->detok, event.id, &piece, err));
     NIB_TRY(pass_stops(s, piece, &event.text, &s->stop_found, err));
-    *is_last = is_end || s->stop_found >= 0 || s->n_ids == s->n_max;
-    *finish = is_end || s->stop_found >= 0 ? NIB_FINISH_STOP : NIB_FINISH_LENGTH;
+    bool is_complete = is_end || s->stop_found >= 0 || (s->matcher && nib_matcher_must_end(s->matcher));
+    *is_last = is_complete || s->n_ids == s->n_max;
+    *finish = is_complete ? NIB_FINISH_STOP : NIB_FINISH_LENGTH;
     if (nib_stream_put(s, &event)) return NIB_OK;
     *is_last = true;
     *finish = NIB_FINISH_UNREAD;

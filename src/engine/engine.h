@@ -58,6 +58,8 @@ struct nib_stream {
     uint32_t seq, pinned, n_shared; /* of a running request: sequence, deepest page of the tree, pages that the tree has */
     bool is_refused;                /* the tree does not take its pages */
     nib_sampler *sampler;
+    nib_matcher *matcher; /* NULL without a grammar */
+    uint32_t *mask;       /* of the matcher */
     nib_detok *detok;
     nib_stop *stop;      /* NULL without stop strings */
     int stop_found;      /* its string that ended the text; -1: none */

@@ -41,6 +41,14 @@ static nib_status take_prompt(nib_stream *s, const nib_request *r, nib_error *er
     return NIB_OK;
 }
 
+static nib_status take_grammar(nib_stream *s, const nib_request *r, nib_error *err) {
+    size_t n_words = ((size_t)nib_model_n_vocab(s->engine->model) + 31) / 32;
+    if (!r->grammar) return NIB_OK;
+    s->mask = nib_calloc(n_words, sizeof *s->mask);
+    if (!s->mask) return nib_fail_nomem(err, n_words * sizeof *s->mask, "a mask of tokens");
+    return nib_matcher_new(&s->matcher, r->grammar, err);
+}
+
 nib_status nib_stream_new(nib_stream **out, nib_engine *e, const nib_request *r, nib_error *err) {
     nib_status status;
     *out = NULL;
@@ -63,6 +71,7 @@ nib_status nib_stream_new(nib_stream **out, nib_engine *e, const nib_request *r,
     }
     NIB_TRY_OUT(nib_sampler_new(&s->sampler, r->sampling, nib_model_n_vocab(e->model), err));
     NIB_TRY_OUT(take_prompt(s, r, err));
+    NIB_TRY_OUT(take_grammar(s, r, err));
     NIB_TRY_OUT(nib_detok_new(&s->detok, e->tok, r->special || r->chat ? NIB_UNPARSE_SPECIAL : 0, true, err));
     if (r->n_stops) NIB_TRY_OUT(nib_stop_new(&s->stop, r->stops, r->n_stops, err));
     *out = s;
@@ -77,6 +86,8 @@ void nib_stream_delete(nib_stream *s) {
     nib_sampler_free(s->sampler);
     nib_detok_free(s->detok);
     nib_stop_free(s->stop);
+    nib_matcher_free(s->matcher);
+    nib_free(s->mask);
     nib_free(s->top);
     nib_free(s->ids);
     nib_buf_free(&s->unread);
