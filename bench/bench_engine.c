@@ -63,7 +63,7 @@ static void *be_client(void *arg) {
     uint32_t n = 0;
     while (n < l->n_shared) ids[n] = token(l, 1, n), n++;
     for (uint32_t turn = 0; turn < l->n_turns; turn++) {
-        for (uint32_t i = l->n_turns > 1 || !l->n_shared ? 0 : l->n_shared; i < l->n_prompt; i++, n++) ids[n] = token(l, 100 + c->number, n);
+        for (uint32_t i = n < l->n_shared ? 0 : l->n_shared; i < l->n_prompt; i++, n++) ids[n] = token(l, 100 + c->number, n);
         ask(c, ids, &n, turn);
     }
     free(ids);
