@@ -40,7 +40,7 @@ static const char *by_program(nib_str text) {
         {NULL, {"pbcopy"}},
     };
     nib_error err;
-    int status;
+    int status = 0;
     for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++) {
         const char *variable = programs[i].needs ? getenv(programs[i].needs) : "";
         if (!variable || (programs[i].needs && !*variable)) continue;

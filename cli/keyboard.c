@@ -8,7 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NONE = -2, GONE = -1, SEQUENCE_MS = 50 /* within a key; an escape that nothing follows is a key by itself */ };
+enum {
+    NONE = -2,
+    GONE = -1,
+    SEQUENCE_MS = 50, /* within a key; an escape that nothing follows is a key by itself */
+    PASTE_MS = 500,   /* within a paste, after what may be Ctrl-C */
+};
 
 /* The next byte, GONE, or NONE when it does not come in ms milliseconds; -1: no limit. */
 static int read_byte(nib_cli_keyboard *k, int ms) {
@@ -115,12 +120,17 @@ static void make_newlines(nib_buf *text, size_t from) {
 bool nib_cli_keyboard_paste(nib_cli_keyboard *k, nib_buf *text) {
     static const char end[] = "\033[201~";
     enum { N_END = sizeof end - 1 };
-    size_t from = text->len;
-    for (int byte; (byte = read_byte(k, -1)) >= 0 && nib_buf_char(text, (char)byte);) {
-        if (text->len - from < N_END || memcmp(text->ptr + text->len - N_END, end, N_END)) continue;
-        text->len -= N_END;
-        make_newlines(text, from);
-        return true;
+    size_t from = text->len, n_cut = 0;
+    for (int byte = 0; !n_cut;) {
+        bool may_end = byte == NIB_CLI_KEY_INTERRUPT; /* the end was lost, and somebody wants to get out */
+        byte = read_byte(k, may_end ? PASTE_MS : -1);
+        if (byte == GONE || (byte >= 0 && !nib_buf_char(text, (char)byte))) return false;
+        if (byte == NONE)
+            n_cut = 1;
+        else if (text->len - from >= N_END && !memcmp(text->ptr + text->len - N_END, end, N_END))
+            n_cut = N_END;
     }
-    return false;
+    text->len -= n_cut;
+    make_newlines(text, from);
+    return true;
 }

@@ -47,6 +47,13 @@ static nib_cli_keys *keys_of(EditLine *el) {
     return k;
 }
 
+/* The line. Some commands of libedit may leave the cursor before it. */
+static const LineInfoW *line_of(EditLine *el) {
+    const LineInfoW *line = el_wline(el);
+    if (line->cursor < line->buffer) el_cursor(el, (int)(line->buffer - line->cursor));
+    return el_wline(el);
+}
+
 /* ---- text */
 
 static wchar_t *wide(nib_str text) {
@@ -81,7 +88,7 @@ static void send_str(const char *text) {
 }
 
 static nib_cli_text text_of(const nib_cli_keys *k) {
-    const LineInfoW *line = el_wline(k->el);
+    const LineInfoW *line = line_of(k->el);
     return (nib_cli_text){k->config.prompt, k->config.color ? "\033[1;32m" : "", (const uint32_t *)line->buffer,
                           (size_t)(line->lastchar - line->buffer), (size_t)(line->cursor - line->buffer)};
 }
@@ -139,9 +146,12 @@ static void on_idle(void *user, nib_cli_wait what) {
     draw(k);
 }
 
-/* EL_GETCFN: 1 and a character, or -1. */
+/* EL_GETCFN: 1 and a character, or -1. libedit draws what changed since it drew last, and writes behind its screen when a
+ * long text is not quite what it remembers: it begins anew each time. */
 static int read_key(EditLine *el, wchar_t *c) {
     uint32_t key;
+    line_of(el);
+    el_wset(el, EL_REFRESH);
     bool ok = nib_cli_keyboard_key(&keys_of(el)->keyboard, &key);
     *c = ok ? (wchar_t)key : 0;
     return ok ? 1 : -1;
@@ -153,7 +163,7 @@ typedef unsigned char key_fn(EditLine *el, int key);
 
 static unsigned char on_enter(EditLine *el, int key) {
     nib_cli_keys *k = keys_of(el);
-    const LineInfoW *line = el_wline(el);
+    const LineInfoW *line = line_of(el);
     (void)key;
     k->text->len = 0;
     narrow(line->buffer, line->lastchar, k->text);
@@ -175,7 +185,7 @@ static unsigned char on_newline(EditLine *el, int key) {
 
 static unsigned char on_interrupt(EditLine *el, int key) {
     nib_cli_keys *k = keys_of(el);
-    const LineInfoW *line = el_wline(el);
+    const LineInfoW *line = line_of(el);
     (void)key;
     k->result = NIB_CLI_EDIT_CLEARED;
     k->text->len = 0;
@@ -207,24 +217,24 @@ static int cluster_before(const LineInfoW *line) {
 
 static unsigned char on_left(EditLine *el, int key) {
     (void)key;
-    el_cursor(el, -cluster_before(el_wline(el)));
+    el_cursor(el, -cluster_before(line_of(el)));
     return CC_CURSOR;
 }
 
 static unsigned char on_right(EditLine *el, int key) {
     (void)key;
-    el_cursor(el, cluster_after(el_wline(el)));
+    el_cursor(el, cluster_after(line_of(el)));
     return CC_CURSOR;
 }
 
 static unsigned char on_backspace(EditLine *el, int key) {
     (void)key;
-    el_wdeletestr(el, cluster_before(el_wline(el)));
+    el_wdeletestr(el, cluster_before(line_of(el)));
     return CC_REFRESH;
 }
 
 static unsigned char on_delete(EditLine *el, int key) {
-    int n = cluster_after(el_wline(el));
+    int n = cluster_after(line_of(el));
     (void)key;
     el_cursor(el, n);
     el_wdeletestr(el, n);
@@ -233,7 +243,7 @@ static unsigned char on_delete(EditLine *el, int key) {
 
 static unsigned char on_eof(EditLine *el, int key) {
     nib_cli_keys *k = keys_of(el);
-    const LineInfoW *line = el_wline(el);
+    const LineInfoW *line = line_of(el);
     if (line->lastchar > line->buffer) return on_delete(el, key);
     k->result = NIB_CLI_EDIT_END;
     leave_text(k);
@@ -253,7 +263,7 @@ static const wchar_t *line_end(const LineInfoW *line, const wchar_t *p) {
 
 /* Shows the entry of the history that is so far back. */
 static unsigned char go_back_to(nib_cli_keys *k, size_t back) {
-    const LineInfoW *line = el_wline(k->el);
+    const LineInfoW *line = line_of(k->el);
     size_t n = k->entries->entries.n;
     if (back > n) return CC_ERROR;
     if (k->back == 0) {
@@ -271,7 +281,7 @@ static unsigned char go_back_to(nib_cli_keys *k, size_t back) {
 /* Up and down go through the lines of a message, and beyond them through the history. */
 static unsigned char on_up(EditLine *el, int key) {
     nib_cli_keys *k = keys_of(el);
-    const LineInfoW *line = el_wline(el);
+    const LineInfoW *line = line_of(el);
     const wchar_t *start = line_start(line, line->cursor);
     (void)key;
     if (start == line->buffer) return go_back_to(k, k->back + 1);
@@ -282,7 +292,7 @@ static unsigned char on_up(EditLine *el, int key) {
 
 static unsigned char on_down(EditLine *el, int key) {
     nib_cli_keys *k = keys_of(el);
-    const LineInfoW *line = el_wline(el);
+    const LineInfoW *line = line_of(el);
     const wchar_t *start = line_start(line, line->cursor), *end = line_end(line, line->cursor);
     (void)key;
     if (end == line->lastchar) return k->back ? go_back_to(k, k->back - 1) : CC_ERROR;
@@ -292,14 +302,14 @@ static unsigned char on_down(EditLine *el, int key) {
 }
 
 static unsigned char on_home(EditLine *el, int key) {
-    const LineInfoW *line = el_wline(el);
+    const LineInfoW *line = line_of(el);
     (void)key;
     el_cursor(el, (int)(line_start(line, line->cursor) - line->cursor));
     return CC_CURSOR;
 }
 
 static unsigned char on_end(EditLine *el, int key) {
-    const LineInfoW *line = el_wline(el);
+    const LineInfoW *line = line_of(el);
     (void)key;
     el_cursor(el, (int)(line_end(line, line->cursor) - line->cursor));
     return CC_CURSOR;
@@ -372,7 +382,7 @@ static void list_words(nib_cli_keys *k, const nib_cli_words *words) {
 
 static unsigned char on_complete(EditLine *el, int key) {
     nib_cli_keys *k = keys_of(el);
-    const LineInfoW *line = el_wline(el);
+    const LineInfoW *line = line_of(el);
     nib_cli_words words = {0};
     nib_buf text = {0};
     unsigned char result = CC_REFRESH;
@@ -421,25 +431,16 @@ static const struct {
     {L"ed-prev-word", NULL, {L"\034b"}},
     {L"em-next-word", NULL, {L"\034w"}},
     {L"em-inc-search-prev", NULL, {L"\022"}},
+    {L"ed-unassigned", NULL, {L"\033x", L"\033X"}}, /* libedit's commands: an empty one crashes it */
 };
 
 static void bind_keys(EditLine *el) {
     for (size_t i = 0; i < sizeof bindings / sizeof bindings[0]; i++) {
         if (bindings[i].function)
             el_wset(el, EL_ADDFN, bindings[i].name, L"a key of nib", bindings[i].function);
-        for (const wchar_t *const *key = bindings[i].keys; *key; key++) {
+        for (const wchar_t *const *key = bindings[i].keys; *key; key++)
             el_wset(el, EL_BIND, *key, bindings[i].name, NULL);
-            el_wset(el, EL_BIND, L"-a", *key, bindings[i].name, NULL); /* of vi's command mode */
-        }
     }
-}
-
-/* The user's keys. libedit looks for the file itself only where there is issetugid(). */
-static void read_editrc(EditLine *el) {
-    const char *given = getenv("EDITRC"), *home = getenv("HOME");
-    char path[1024];
-    int n = home ? snprintf(path, sizeof path, "%s/.editrc", home) : -1;
-    if (given || (n > 0 && (size_t)n < sizeof path)) el_source(el, given ? given : path);
 }
 
 nib_cli_keys *nib_cli_keys_new(const nib_cli_edit_config *config, const nib_cli_history *history) {
@@ -458,8 +459,7 @@ nib_cli_keys *nib_cli_keys_new(const nib_cli_edit_config *config, const nib_cli_
     if (ok) k->el = el_init_fd("nib", stdin, k->sink, k->sink, STDIN_FILENO, STDOUT_FILENO, STDOUT_FILENO);
     if (k->el) {
         el_wset(k->el, EL_CLIENTDATA, k);
-        el_wset(k->el, EL_EDITOR, L"emacs");
-        read_editrc(k->el); /* before ours, which hold in any case */
+        el_wset(k->el, EL_EDITOR, L"emacs"); /* no .editrc: what libedit does in vi's mode may crash or never end */
         el_wset(k->el, EL_EDITMODE, 1);
         el_wset(k->el, EL_SIGNAL, 0);
         el_wset(k->el, EL_SETTY, L"-d", L"-isig", L"-ixon", NULL); /* Ctrl-C, Ctrl-Z, Ctrl-S are keys */

@@ -93,7 +93,7 @@ static nib_status write_file(int fd, const char *path, const nib_buf *text, nib_
 /* The variable may hold options, too: a shell takes it apart. */
 static nib_status edit_file(const char *path, nib_error *err) {
     const char *argv[] = {"sh", "-c", "eval \"${VISUAL:-$EDITOR}\" '\"$1\"'", "nib", path, NULL};
-    int status;
+    int status = 0;
     NIB_TRY(nib_cli_process_run(argv, (nib_str){0}, &status, err));
     if (status) return nib_fail(err, NIB_E_IO, "%s failed with exit status %d", nib_cli_editor(), status);
     return NIB_OK;

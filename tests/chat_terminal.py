@@ -244,27 +244,6 @@ class Editing(Case):
     def test_keys_that_nobody_knows(self):
         self.assertEqual(self.typed("a\x1b[15~\x1b[1;9R\x1b[24~b"), "ab")
 
-    def test_keys_of_vi(self):
-        """What the user's .editrc says holds; keys of nib's own work in vi's command mode, too."""
-        home = os.path.join(Config.scratch, "vi")
-        os.makedirs(home, exist_ok=True)
-        with open(os.path.join(home, ".editrc"), "w", encoding="utf-8") as f:
-            f.write("bind -v\n")
-        t = self.start(env={"HOME": home})
-        t.send("one tow")
-        t.wait("one tow")
-        t.send("\x1b")
-        time.sleep(0.1)  # an escape by itself
-        t.send("hxp")
-        t.wait("one two")
-        self.ask(t, "")
-        t.send("x\x1b")
-        t.wait(lambda: t.lines[t.screen.cursor.y] == "> x")
-        time.sleep(0.1)
-        t.send(CTRL_C)
-        t.wait(lambda: t.lines[t.screen.cursor.y] == ">")
-        self.assertEqual(self.users(t), ["one two"])
-
     def test_line_by_line(self):
         """On a terminal that cannot move its cursor."""
         t = Terminal([Config.nib, "chat", "-m", self.model, *map(str, self.options)], env={"TERM": "dumb"})

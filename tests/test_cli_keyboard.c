@@ -82,6 +82,18 @@ static void test_paste(void **state) {
     nib_buf_free(&text);
 }
 
+/* Ctrl-C ends a paste that has no end; one with something behind it belongs to the paste. */
+static void test_paste_without_an_end(void **state) {
+    (void)state;
+    nib_cli_keyboard k = {.fd = ends[0]};
+    nib_buf text = {0};
+    type("a\003b\003", 4);
+    assert_true(nib_cli_keyboard_paste(&k, &text));
+    assert_int_equal(text.len, 3);
+    assert_memory_equal(text.ptr, "a\003b", 3);
+    nib_buf_free(&text);
+}
+
 static void test_signals(void **state) {
     (void)state;
     nib_cli_keyboard k = {.fd = ends[0]};
@@ -110,7 +122,7 @@ static void test_end(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_keys), cmocka_unit_test(test_waits_for_the_rest),
-                                       cmocka_unit_test(test_paste), cmocka_unit_test(test_signals),
-                                       cmocka_unit_test(test_end)};
+                                       cmocka_unit_test(test_paste), cmocka_unit_test(test_paste_without_an_end),
+                                       cmocka_unit_test(test_signals), cmocka_unit_test(test_end)};
     return cmocka_run_group_tests(tests, setup, NULL);
 }
