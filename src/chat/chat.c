@@ -1,5 +1,5 @@
-/* chat/chat.c - nib_chat: the template of a model is found, parsed and tried, and with it what ends an answer and the format of
- * answers. A template is the caller's, or one that nib brings along, or the file's own; nothing is guessed. */
+/* chat/chat.c - nib_chat: the template of a model is found, parsed and tried, and with it what ends an answer and the
+ * format of answers. A template is the caller's, or one that nib brings along, or the file's own; nothing is guessed. */
 #include "chat/chat.h"
 
 #include "base/buf.h"
@@ -60,11 +60,12 @@ static nib_status no_template(const nib_gguf *file, const char *variant, nib_err
     }
     const char *list = nib_buf_cstr(&names);
     if (variant)
-        nib_fail(err, NIB_E_ARG, "the file has no template " KEY ".%.100s; named ones:%s", variant, list && *list ? list : " none");
+        nib_fail(err, NIB_E_ARG, "the file has no template " KEY ".%.100s; named ones:%s", variant,
+                 list && *list ? list : " none");
     else if (list && *list)
         nib_fail(err, NIB_E_ARG, "the file has no default chat template (" KEY "), only named ones; choose one of:%s", list);
     else
-        nib_fail(err, NIB_E_ARG, "the file has no chat template (" KEY "), as models have that were not made for conversations; "
+        nib_fail(err, NIB_E_ARG, "the file has no chat template (" KEY "), as models that were not made for conversations; "
                                  "give a template, or choose a built-in one that the model was trained with");
     nib_buf_free(&names);
     return NIB_E_ARG;
@@ -81,9 +82,10 @@ static nib_status find_in_file(nib_chat *chat, const nib_gguf *file, const char 
 
 static nib_status find_template(nib_chat *chat, const nib_gguf *file, const nib_chat_config *config, nib_error *err) {
     char source[200];
-    if (config->text) return add_template(chat, &chat->main, (nib_str){config->text, config->text_len}, "the given template", err);
+    nib_str text = {config->text, config->text_len};
+    if (text.ptr) return add_template(chat, &chat->main, text, "the given template", err);
     if (!config->builtin) return find_in_file(chat, file, config->variant, err);
-    nib_str text = nib_chat_builtin_find(config->builtin);
+    text = nib_chat_builtin_find(config->builtin);
     if (!text.ptr) return nib_fail(err, NIB_E_ARG, "there is no built-in template \"%.100s\"", config->builtin);
     snprintf(source, sizeof source, "built-in template %.150s", config->builtin);
     return add_template(chat, &chat->main, text, source, err);

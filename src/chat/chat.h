@@ -22,15 +22,16 @@ struct nib_chat {
 };
 
 /* Renders the variables, to which BOS and EOS are added. Errors name the template, with line and column. */
-nib_status nib_chat_template_run(const nib_chat *chat, const nib_chat_template *t, nib_chat_reader *r, const jinja_value *vars,
-                                 const nib_chat_render_config *config, nib_rendered *out);
+nib_status nib_chat_template_run(const nib_chat *chat, const nib_chat_template *t, nib_chat_reader *r,
+                                 const jinja_value *vars, const nib_chat_render_config *config, nib_rendered *out);
 
 /* Finds out what a template can do (probe.c). */
 nib_status nib_chat_probe(const nib_chat *chat, nib_chat_template *t, nib_error *err);
 /* Finds what ends an answer: chat->end, chat->stop (turn.c). */
 nib_status nib_chat_find_end(nib_chat *chat, nib_error *err);
-/* A small conversation as the template shows it, for these two; *out is empty when the template refuses. The error is that memory
- * is out. */
-nib_status nib_chat_try(const nib_chat *chat, const nib_chat_template *t, const char *json, nib_rendered *out, nib_error *err);
+/* A small conversation as the template shows it, for these two; *out is empty when the template refuses. The only error is
+ * that memory is out. */
+nib_status nib_chat_try(const nib_chat *chat, const nib_chat_template *t, const char *json, nib_rendered *out,
+                        nib_error *err);
 
 #endif

@@ -48,9 +48,15 @@ nib_status nib_chat_field_wrong(const nib_chat_reader *r, const char *name, cons
     return nib_chat_field_fail(r, name, "is %s, expected %s", kind_of(found), expected);
 }
 
+nib_status nib_chat_field_unknown(const nib_chat_reader *r, const char *name, const jinja_value *found, const char *expected) {
+    int len = found->len > 80 ? 80 : (int)found->len;
+    return nib_chat_field_fail(r, name, "is \"%.*s\", expected %s", len, found->as.ptr, expected);
+}
+
 nib_status nib_chat_field_nomem(const nib_chat_reader *r) {
-    if (r->arena->limit) return nib_fail(r->err, NIB_E_LIMIT, "the messages need more than %zu bytes of memory", r->arena->limit);
-    return nib_fail_nomem(r->err, 0, "messages");
+    size_t limit = r->arena->limit;
+    if (!limit) return nib_fail_nomem(r->err, 0, "messages");
+    return nib_fail(r->err, NIB_E_LIMIT, "the messages need more than %zu bytes of memory", limit);
 }
 
 static const char *name_of(int type) {

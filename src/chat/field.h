@@ -1,5 +1,5 @@
-/* chat/field.h - reading the fields of JSON objects strictly. An error names the field by its path, "messages[3].content", and
- * says what was found and what was expected. */
+/* chat/field.h - reading the fields of JSON objects strictly. An error names the field by its path,
+ * "messages[3].content", and says what was found and what was expected. */
 #ifndef NIB_CHAT_FIELD_H
 #define NIB_CHAT_FIELD_H
 
@@ -21,6 +21,8 @@ nib_status nib_chat_field_fail(const nib_chat_reader *r, const char *name, const
     __attribute__((format(printf, 3, 4)));
 /* The same for a value of a wrong kind; NULL: it is missing. */
 nib_status nib_chat_field_wrong(const nib_chat_reader *r, const char *name, const jinja_value *found, const char *expected);
+/* The same for a string that is not one of those expected. */
+nib_status nib_chat_field_unknown(const nib_chat_reader *r, const char *name, const jinja_value *found, const char *expected);
 nib_status nib_chat_field_nomem(const nib_chat_reader *r);
 
 /* *out is the value of a field; NULL when it is missing or null. Another type than the one given is an error. */

@@ -50,9 +50,9 @@ static nib_status read_part(nib_chat_reader *r, const jinja_value *part) {
     if (part->type != JINJA_DICT) return nib_chat_field_wrong(r, "", part, "an object {\"type\": \"text\", \"text\": …}");
     NIB_TRY(nib_chat_field_name(r, part->as.dict, "type", &type));
     if (is_one_of(&type, media, sizeof media / sizeof *media))
-        return nib_fail(r->err, NIB_E_UNSUPPORTED, "%s.type: is \"%.*s\"; nib reads text only", r->path, (int)type.len, type.as.ptr);
-    if (!is_str(&type, "text"))
-        return nib_chat_field_fail(r, "type", "is \"%.*s\", expected \"text\"", type.len > 80 ? 80 : (int)type.len, type.as.ptr);
+        return nib_fail(r->err, NIB_E_UNSUPPORTED, "%s.type: is \"%.*s\"; nib reads text only", r->path, (int)type.len,
+                        type.as.ptr);
+    if (!is_str(&type, "text")) return nib_chat_field_unknown(r, "type", &type, "\"text\"");
     NIB_TRY(nib_chat_field_get(r, part->as.dict, "text", JINJA_STR, &text));
     return text ? NIB_OK : nib_chat_field_wrong(r, "text", nib_jinja_dict_get(part->as.dict, "text"), "a string");
 }
@@ -119,8 +119,7 @@ static nib_status read_call(nib_chat_reader *r, const jinja_value *v, nib_chat_c
     if (v->type != JINJA_DICT) return nib_chat_field_wrong(r, "", v, "an object");
     call->fields = v->as.dict;
     NIB_TRY(nib_chat_field_get(r, call->fields, "type", JINJA_STR, &type));
-    if (type && !is_str(type, "function"))
-        return nib_chat_field_fail(r, "type", "is \"%.*s\", expected \"function\"", type->len > 80 ? 80 : (int)type->len, type->as.ptr);
+    if (type && !is_str(type, "function")) return nib_chat_field_unknown(r, "type", type, "\"function\"");
     NIB_TRY(nib_chat_field_get(r, call->fields, "id", JINJA_STR, &id));
     call->id = id ? *id : jinja_none();
     NIB_TRY(nib_chat_field_get(r, call->fields, "function", JINJA_DICT, &function));
@@ -212,7 +211,8 @@ static nib_status write_content(const nib_chat_reader *r, const nib_chat_message
 }
 
 /* A copy with one value changed, without fields that are null. */
-static bool copy_with(nib_arena *arena, const jinja_dict *from, const char *name, const jinja_value *value, jinja_value *out) {
+static bool copy_with(nib_arena *arena, const jinja_dict *from, const char *name, const jinja_value *value,
+                      jinja_value *out) {
     if (!nib_chat_dict(arena, out)) return false;
     for (uint32_t i = 0; i < from->n; i++) {
         const jinja_pair *pair = &from->pairs[i];
@@ -222,7 +222,8 @@ static bool copy_with(nib_arena *arena, const jinja_dict *from, const char *name
     return nib_chat_set(arena, out, name, value);
 }
 
-static nib_status write_call(const nib_chat_reader *r, const nib_chat_call *call, const nib_chat_caps *caps, jinja_value *out) {
+static nib_status write_call(const nib_chat_reader *r, const nib_chat_call *call, const nib_chat_caps *caps,
+                             jinja_value *out) {
     jinja_value arguments = call->arguments, function, type = nib_chat_str("function");
     if (caps->arguments_as_text && call->text.type == JINJA_STR) arguments = call->text;
     else if (caps->arguments_as_text) NIB_TRY(nib_jinja_template_json(r->arena, &call->arguments, &arguments, r->err));
@@ -231,7 +232,8 @@ static nib_status write_call(const nib_chat_reader *r, const nib_chat_call *call
     return ok ? NIB_OK : nib_chat_field_nomem(r);
 }
 
-static nib_status write_calls(const nib_chat_reader *r, const nib_chat_message *m, const nib_chat_caps *caps, jinja_value *out) {
+static nib_status write_calls(const nib_chat_reader *r, const nib_chat_message *m, const nib_chat_caps *caps,
+                              jinja_value *out) {
     jinja_value calls;
     if (!m->n_calls) return NIB_OK;
     if (!nib_chat_list(r->arena, m->n_calls, &calls)) return nib_chat_field_nomem(r);

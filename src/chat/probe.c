@@ -14,10 +14,12 @@
 #define USER SAYS("user", "\"Hi\"")
 #define TOOLS                                                                                                          \
     ",\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"qzNibTool\",\"description\":\"d\",\"parameters\":"      \
-    "{\"type\":\"object\",\"properties\":{\"qzNibKey\":{\"type\":\"string\",\"description\":\"d\"}},\"required\":[\"qzNibKey\"]}}}]"
+    "{\"type\":\"object\",\"properties\":{\"qzNibKey\":{\"type\":\"string\",\"description\":\"d\"}},"                  \
+    "\"required\":[\"qzNibKey\"]}}}]"
 #define CALLS(content, more)                                                                                           \
     "{\"role\":\"assistant\",\"content\":" content more ",\"tool_calls\":[{\"id\":\"callA1234\",\"type\":\"function\","   \
     "\"function\":{\"name\":\"qzNibTool\",\"arguments\":\"{\\\"qzNibKey\\\": \\\"qzNibValue\\\"}\"}}]}"
+#define THOUGHT ",\"reasoning_content\":\"qzNibThought\""
 #define RESULT(content)                                                                                                \
     "{\"role\":\"tool\",\"name\":\"qzNibTool\",\"tool_call_id\":\"callA1234\",\"content\":" content "}"
 #define CHAT(messages) "{\"messages\":[" messages "]}"
@@ -65,8 +67,8 @@ static void copy_role(nib_chat_caps *caps, nib_chat_role from, nib_chat_role to)
     if (caps->part_roles & NIB_CHAT_BIT(from)) caps->part_roles |= (uint16_t)NIB_CHAT_BIT(to);
 }
 
-/* Whether the content of a role may be a string, and whether a list of parts. A list that was printed as such shows its type.
- * False: it is not shown at all. */
+/* Whether the content of a role may be a string, and whether a list of parts. A list that was printed as such shows its
+ * type. False: it is not shown at all. */
 static bool find_content(probe *p, nib_chat_role role, const char *text, const char *parts) {
     nib_chat_caps *caps = &p->t->caps;
     uint16_t bit = (uint16_t)NIB_CHAT_BIT(role), others = (uint16_t)~bit;
@@ -95,11 +97,14 @@ static void find_system(probe *p) {
 
 /* What is not shown gets a string, whatever becomes of it. */
 static void find_contents(probe *p) {
+    static const char answer[] = CLOSED(USER "," SAYS("assistant", TEXT), "");
+    static const char answer_parts[] = CLOSED(USER "," SAYS("assistant", PARTS), "");
+    static const char result[] = CHAT(USER "," CALLS("\"\"", "") "," RESULT(TEXT));
+    static const char result_parts[] = CHAT(USER "," CALLS("\"\"", "") "," RESULT(PARTS));
     nib_chat_caps *caps = &p->t->caps;
-    if (!find_content(p, NIB_CHAT_ASSISTANT, CLOSED(USER "," SAYS("assistant", TEXT), ""), CLOSED(USER "," SAYS("assistant", PARTS), "")))
-        caps->text_roles |= NIB_CHAT_BIT(NIB_CHAT_ASSISTANT);
-    caps->hides_results = !find_content(p, NIB_CHAT_TOOL, CHAT(USER "," CALLS("\"\"", "") "," RESULT(TEXT)),
-                                        CHAT(USER "," CALLS("\"\"", "") "," RESULT(PARTS)));
+    bool shows_answers = find_content(p, NIB_CHAT_ASSISTANT, answer, answer_parts);
+    if (!shows_answers) caps->text_roles |= NIB_CHAT_BIT(NIB_CHAT_ASSISTANT);
+    caps->hides_results = !find_content(p, NIB_CHAT_TOOL, result, result_parts);
     if (caps->hides_results) caps->text_roles |= NIB_CHAT_BIT(NIB_CHAT_TOOL);
     copy_role(caps, NIB_CHAT_SYSTEM, NIB_CHAT_DEVELOPER);
     copy_role(caps, NIB_CHAT_TOOL, NIB_CHAT_FUNCTION);
@@ -120,7 +125,8 @@ static void find_null(probe *p, const char *json) {
 
 static void find_tools(probe *p) {
     static const char with_user[] = CLOSED(USER, TOOLS), with_system[] = CLOSED(SAYS("system", "\"S\"") "," USER, TOOLS);
-    static const char call[] = CLOSED(USER "," CALLS("\"\"", ""), TOOLS), null_call[] = CLOSED(USER "," CALLS("null", ""), TOOLS);
+    static const char call[] = CLOSED(USER "," CALLS("\"\"", ""), TOOLS);
+    static const char null_call[] = CLOSED(USER "," CALLS("null", ""), TOOLS);
     nib_chat_caps *caps = &p->t->caps;
     for (caps->tools = 0; caps->tools < NIB_CHAT_TOOLS_UNSEEN; caps->tools++)
         if (shows(p, with_user, "qzNibTool", NULL) || shows(p, with_system, "qzNibTool", NULL)) break;
@@ -138,11 +144,9 @@ static bool shows_thought(probe *p, const char *json, bool as_part) {
 
 static void find_reasoning(probe *p) {
     static const char *const fields[] = {"reasoning_content", "reasoning", "thinking", ""};
-    static const char talk[] = CLOSED(USER ",{\"role\":\"assistant\",\"content\":\"Yes\",\"reasoning_content\":\"qzNibThought\"}", "");
-    static const char call[] =
-        CLOSED(USER "," CALLS("null", ",\"reasoning_content\":\"qzNibThought\"") "," RESULT("\"ok\""), TOOLS);
-    static const char both[] =
-        CLOSED(USER "," CALLS("\"Yes\"", ",\"reasoning_content\":\"qzNibThought\"") "," RESULT("\"ok\""), TOOLS);
+    static const char talk[] = CLOSED(USER "," SAYS("assistant", "\"Yes\"" THOUGHT), "");
+    static const char call[] = CLOSED(USER "," CALLS("null", THOUGHT) "," RESULT("\"ok\""), TOOLS);
+    static const char both[] = CLOSED(USER "," CALLS("\"Yes\"", THOUGHT) "," RESULT("\"ok\""), TOOLS);
     nib_chat_caps *caps = &p->t->caps;
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         caps->reasoning = fields[i];
@@ -155,10 +159,12 @@ static void find_reasoning(probe *p) {
 
 static void find_toggle(probe *p) {
     static const char *const names[] = {"enable_thinking", "thinking"};
+    static const char on[] = "{\"messages\":[" USER "],\"enable_thinking\":true}";
+    static const char off[] = "{\"messages\":[" USER "],\"enable_thinking\":false}";
     nib_chat_caps *caps = &p->t->caps;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         caps->toggle = names[i];
-        if (differ(p, "{\"messages\":[" USER "],\"enable_thinking\":true}", "{\"messages\":[" USER "],\"enable_thinking\":false}")) return;
+        if (differ(p, on, off)) return;
     }
     caps->toggle = NULL;
 }

@@ -26,10 +26,10 @@ static void name_place(const nib_chat_template *t, nib_error *err) {
     nib_error_prefix(err, "%s:%u:%u", t->source, line, column);
 }
 
-nib_status nib_chat_template_run(const nib_chat *chat, const nib_chat_template *t, nib_chat_reader *r, const jinja_value *vars,
-                                 const nib_chat_render_config *config, nib_rendered *out) {
-    const nib_template_config limits = {.size = sizeof limits, .max_steps = config->max_steps, .max_bytes = config->max_bytes,
-                                        .max_depth = config->max_depth, .now = config->now};
+nib_status nib_chat_template_run(const nib_chat *chat, const nib_chat_template *t, nib_chat_reader *r,
+                                 const jinja_value *vars, const nib_chat_render_config *config, nib_rendered *out) {
+    const nib_template_config limits = {sizeof limits,     config->max_steps, config->max_bytes,
+                                        config->max_depth, config->now,       ""};
     if (!set_token(chat, r->arena, vars, "bos_token", "bos") || !set_token(chat, r->arena, vars, "eos_token", "eos"))
         return nib_chat_field_nomem(r);
     nib_status status = nib_jinja_template_run(t->parsed, r->arena, vars->as.dict, &limits, out, r->err);
@@ -37,7 +37,8 @@ nib_status nib_chat_template_run(const nib_chat *chat, const nib_chat_template *
     return status;
 }
 
-nib_status nib_chat_try(const nib_chat *chat, const nib_chat_template *t, const char *json, nib_rendered *out, nib_error *err) {
+nib_status nib_chat_try(const nib_chat *chat, const nib_chat_template *t, const char *json, nib_rendered *out,
+                        nib_error *err) {
     static const nib_chat_render_config config = {.max_steps = 200000, .max_bytes = 8 << 20, .max_depth = 200};
     nib_arena arena = {.limit = config.max_bytes};
     nib_error local;
@@ -91,13 +92,20 @@ static size_t end_of_message(const nib_rendered *r, nib_str message) {
     return SIZE_MAX;
 }
 
+/* The last text of a message. */
+static nib_str text_of(const nib_chat_message *message) {
+    const jinja_value *content = &message->content;
+    if (content->type == JINJA_LIST) {
+        const jinja_list *parts = content->as.list;
+        content = nib_jinja_dict_get(parts->items[parts->n - 1].as.dict, "text");
+    }
+    return content->type == JINJA_STR ? (nib_str){content->as.ptr, content->len} : (nib_str){"", 0};
+}
+
 /* Leaves the last message open. */
 static nib_status open_message(nib_chat_reader *r, const nib_chat_request *q, nib_chat_prompt *out, const nib_chat *chat) {
-    const nib_chat_message *last = &q->messages[q->n_messages - 1];
-    const jinja_value *content = &last->content;
+    nib_str text = text_of(&q->messages[q->n_messages - 1]);
     nib_chat_field_enter(r, "messages[%u]", q->n_messages - 1);
-    if (content->type == JINJA_LIST) content = nib_jinja_dict_get(content->as.list->items[content->as.list->n - 1].as.dict, "text");
-    nib_str text = {content->as.ptr, content->type == JINJA_STR ? content->len : 0};
     size_t n = 0;
     while (n < text.len && nib_chat_is_blank(text.ptr[n])) n++;
     if (n == text.len) return nib_chat_field_fail(r, "content", "is blank: there is nothing to continue");
@@ -128,7 +136,8 @@ static nib_status render(const nib_chat *chat, nib_chat_reader *r, nib_str json,
     NIB_TRY(nib_chat_template_run(chat, t, r, &vars, config, &out->rendered));
     if (request.continue_final_message) NIB_TRY(open_message(r, &request, out, chat));
     else if (request.add_generation_prompt) out->starts_thinking = starts_thinking(chat, &out->rendered);
-    if (out->starts_thinking && request.thinks.type == JINJA_BOOL && !request.thinks.as.b) notes |= 1u << NIB_CHAT_NOTE_THINKING;
+    bool no_thoughts = request.thinks.type == JINJA_BOOL && !request.thinks.as.b;
+    if (out->starts_thinking && no_thoughts) notes |= 1u << NIB_CHAT_NOTE_THINKING;
     if (config->trust_all) trust_all(&out->rendered);
     for (unsigned i = 0; i < NIB_CHAT_N_NOTES; i++)
         if (notes >> i & 1) out->notes[n++] = g_notes[i];

@@ -45,7 +45,8 @@ static nib_status read_documents(nib_chat_reader *r, const jinja_dict *object, n
     if (!list || !list->as.list->n) return NIB_OK;
     for (uint32_t i = 0; i < list->as.list->n; i++) {
         size_t mark = nib_chat_field_enter(r, "documents[%u]", i);
-        if (list->as.list->items[i].type != JINJA_DICT) return nib_chat_field_wrong(r, "", &list->as.list->items[i], "an object");
+        const jinja_value *document = &list->as.list->items[i];
+        if (document->type != JINJA_DICT) return nib_chat_field_wrong(r, "", document, "an object");
         nib_chat_field_leave(r, mark);
     }
     q->documents = *list;
@@ -63,8 +64,8 @@ static nib_status read_thinking(const nib_chat_reader *r, const jinja_dict *obje
 
 /* More variables for the template; those that carry the conversation or trust have fields of their own, or none. */
 static nib_status read_kwargs(nib_chat_reader *r, const jinja_dict *object, nib_chat_request *q) {
-    static const char *const reserved[] = {"messages", "tools", "documents", "add_generation_prompt", "continue_final_message",
-                                           "bos_token", "eos_token"};
+    static const char *const reserved[] = {"messages",  "tools",    "documents", "add_generation_prompt",
+                                           "bos_token", "eos_token", "continue_final_message"};
     const jinja_value *kwargs;
     NIB_TRY(nib_chat_field_get(r, object, "chat_template_kwargs", JINJA_DICT, &kwargs));
     if (!kwargs) return NIB_OK;
@@ -210,9 +211,11 @@ nib_status nib_chat_request_write(nib_chat_reader *r, const nib_chat_request *q,
     jinja_value messages, tools, prompt = jinja_bool(q->add_generation_prompt);
     NIB_TRY(nib_chat_tools_write(r, &q->tools, caps, &tools));
     NIB_TRY(write_messages(r, q, caps, notes, &messages));
+    bool has_results = has_role(q->messages, q->n_messages, NIB_CHAT_TOOL);
+    bool no_thoughts = q->thinks.type == JINJA_BOOL && !q->thinks.as.b;
     if (q->tools.type != JINJA_NONE && caps->tools == NIB_CHAT_TOOLS_UNSEEN) *notes |= 1u << NIB_CHAT_NOTE_TOOLS;
-    if (caps->hides_results && has_role(q->messages, q->n_messages, NIB_CHAT_TOOL)) *notes |= 1u << NIB_CHAT_NOTE_RESULTS;
-    if (q->thinks.type == JINJA_BOOL && !q->thinks.as.b && !caps->toggle && caps->reasoning) *notes |= 1u << NIB_CHAT_NOTE_THINKING;
+    if (has_results && caps->hides_results) *notes |= 1u << NIB_CHAT_NOTE_RESULTS;
+    if (no_thoughts && caps->reasoning && !caps->toggle) *notes |= 1u << NIB_CHAT_NOTE_THINKING;
     bool ok = nib_chat_dict(r->arena, out) && nib_chat_set(r->arena, out, "messages", &messages) &&
               nib_chat_set(r->arena, out, "tools", &tools) && nib_chat_set(r->arena, out, "documents", &q->documents) &&
               nib_chat_set(r->arena, out, "add_generation_prompt", &prompt) && write_options(r->arena, q, caps, out);

@@ -11,8 +11,7 @@ static nib_status read_tool(nib_chat_reader *r, const jinja_value *tool) {
     jinja_value text;
     if (tool->type != JINJA_DICT) return nib_chat_field_wrong(r, "", tool, "an object");
     NIB_TRY(nib_chat_field_name(r, tool->as.dict, "type", &text));
-    if (!jinja_str_is(&text, "function", 8))
-        return nib_chat_field_fail(r, "type", "is \"%.*s\", expected \"function\"", text.len > 80 ? 80 : (int)text.len, text.as.ptr);
+    if (!jinja_str_is(&text, "function", 8)) return nib_chat_field_unknown(r, "type", &text, "\"function\"");
     NIB_TRY(nib_chat_field_get(r, tool->as.dict, "function", JINJA_DICT, &function));
     if (!function) return nib_chat_field_wrong(r, "function", nib_jinja_dict_get(tool->as.dict, "function"), "an object");
     size_t mark = nib_chat_field_enter(r, ".function");
@@ -50,11 +49,10 @@ static nib_status read_named_choice(nib_chat_reader *r, const jinja_dict *choice
     jinja_value name;
     size_t mark = nib_chat_field_enter(r, "tool_choice");
     NIB_TRY(nib_chat_field_get(r, choice, "function", JINJA_DICT, &function));
-    if (!function) return nib_chat_field_wrong(r, "function", nib_jinja_dict_get(choice, "function"), "an object with a name");
+    if (!function) return nib_chat_field_wrong(r, "function", nib_jinja_dict_get(choice, "function"), "an object");
     nib_chat_field_enter(r, ".function");
     NIB_TRY(nib_chat_field_name(r, function->as.dict, "name", &name));
-    if (!has_tool(tools, &name))
-        return nib_chat_field_fail(r, "name", "there is no tool \"%.*s\" in tools", name.len > 100 ? 100 : (int)name.len, name.as.ptr);
+    if (!has_tool(tools, &name)) return nib_chat_field_unknown(r, "name", &name, "the name of one of the tools");
     nib_chat_field_leave(r, mark);
     return NIB_OK;
 }
@@ -70,9 +68,7 @@ static nib_status read_choice(nib_chat_reader *r, const jinja_dict *object, jinj
         *tools = jinja_none();
         return NIB_OK;
     }
-    if (!jinja_str_is(choice, "required", 8))
-        return nib_chat_field_fail(r, "tool_choice", "is \"%.*s\", expected %s", choice->len > 80 ? 80 : (int)choice->len,
-                                   choice->as.ptr, expected);
+    if (!jinja_str_is(choice, "required", 8)) return nib_chat_field_unknown(r, "tool_choice", choice, expected);
     if (tools->type == JINJA_NONE) return nib_chat_field_fail(r, "tool_choice", "is \"required\", but there are no tools");
     return NIB_OK;
 }
@@ -122,7 +118,8 @@ static bool write_defined(nib_arena *arena, const jinja_dict *function, jinja_va
            nib_chat_set(arena, out, "parameter_definitions", &definitions);
 }
 
-nib_status nib_chat_tools_write(const nib_chat_reader *r, const jinja_value *tools, const nib_chat_caps *caps, jinja_value *out) {
+nib_status nib_chat_tools_write(const nib_chat_reader *r, const jinja_value *tools, const nib_chat_caps *caps,
+                                jinja_value *out) {
     *out = *tools;
     if (tools->type == JINJA_NONE) {
         bool ok = !caps->needs_tools || nib_chat_list(r->arena, 0, out);
@@ -130,11 +127,12 @@ nib_status nib_chat_tools_write(const nib_chat_reader *r, const jinja_value *too
     }
     if (caps->tools != NIB_CHAT_TOOLS_BARE && caps->tools != NIB_CHAT_TOOLS_DEFINED) return NIB_OK;
     if (!nib_chat_list(r->arena, tools->as.list->n, out)) return nib_chat_field_nomem(r);
-    for (uint32_t i = 0; i < tools->as.list->n; i++) {
+    bool ok = true;
+    for (uint32_t i = 0; ok && i < tools->as.list->n; i++) {
         const jinja_value *function = nib_jinja_dict_get(tools->as.list->items[i].as.dict, "function");
         jinja_value *item = &out->as.list->items[i];
         *item = *function;
-        if (caps->tools == NIB_CHAT_TOOLS_DEFINED && !write_defined(r->arena, function->as.dict, item)) return nib_chat_field_nomem(r);
+        if (caps->tools == NIB_CHAT_TOOLS_DEFINED) ok = write_defined(r->arena, function->as.dict, item);
     }
-    return NIB_OK;
+    return ok ? NIB_OK : nib_chat_field_nomem(r);
 }

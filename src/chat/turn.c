@@ -66,7 +66,8 @@ static nib_status find_in(nib_chat *chat, const char *json, bool *found, nib_err
 /* Behind the last answer stands what the model itself has to say; only where that is nothing the next message must do. */
 nib_status nib_chat_find_end(nib_chat *chat, nib_error *err) {
     static const char last[] = "{\"messages\":[" TURNS "],\"add_generation_prompt\":false}";
-    static const char inner[] = "{\"messages\":[" TURNS ",{\"role\":\"user\",\"content\":\"" NEXT "\"}],\"add_generation_prompt\":false}";
+    static const char inner[] = "{\"messages\":[" TURNS ",{\"role\":\"user\",\"content\":\"" NEXT "\"}],"
+                                "\"add_generation_prompt\":false}";
     bool found;
     NIB_TRY(find_in(chat, last, &found, err));
     return found ? NIB_OK : find_in(chat, inner, &found, err);
