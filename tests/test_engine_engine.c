@@ -93,6 +93,15 @@ static void test_prefix_is_reused(void **state) {
     engine_close_model(&f);
 }
 
+/* Every other one gets a short prompt and a long answer: nobody knows before that they will not fit. */
+static void make_long(const engine_fixture *f, engine_job *jobs) {
+    for (uint32_t k = 0; k < ENGINE_JOBS; k += 2) {
+        jobs[k].n_prompt = 10 + k;
+        jobs[k].max_tokens = ENGINE_ANSWER;
+        engine_compute(f, &jobs[k]);
+    }
+}
+
 /* Pages for one and a half of the requests that run at once. */
 static void test_preemption(void **state) {
     (void)state;
@@ -101,11 +110,7 @@ static void test_preemption(void **state) {
     engine_open_model(&f, "llama");
     engine_make_jobs(&f, jobs, ENGINE_JOBS);
     uint64_t n_preempted = 0;
-    for (uint32_t k = 0; k < ENGINE_JOBS; k += 2) { /* short prompts, long answers: nobody knows before that they will not fit */
-        jobs[k].n_prompt = 10 + k;
-        jobs[k].max_tokens = ENGINE_ANSWER;
-        engine_compute(&f, &jobs[k]);
-    }
+    make_long(&f, jobs);
     for (uint32_t n_ctx = 224; n_ctx <= 320; n_ctx += 96) {
         nib_engine_config c = engine_config(n_ctx, 4);
         c.max_chunk = 50;
@@ -265,8 +270,9 @@ static void test_stress(void **state) {
     uint32_t n_done = 0, n_cancelled = 0, n_refused = 0;
     engine_open_model(&f, "gemma3");
     engine_make_jobs(&f, jobs, ENGINE_JOBS);
-    nib_engine_config c = engine_config(256, 4);
-    c.max_requests = 5;
+    make_long(&f, jobs);
+    nib_engine_config c = engine_config(224, 5);
+    c.max_requests = 6;
     c.max_queued_tokens = 400;
     c.turn_ms = 1;
     nib_engine *e = engine_start(&f, &c);

@@ -83,11 +83,11 @@ static void give_rest(nib_stream *s, nib_stream_event *event) {
     nib_buf_append(&s->rest, show.ptr, show.len);
     if (s->stop) show = nib_stop_finish(s->stop);
     if (s->stop) nib_buf_append(&s->rest, show.ptr, show.len);
-    event->text = (nib_str){s->rest.ptr, s->rest.len};
+    if (s->rest.len) event->text = (nib_str){s->rest.ptr, s->rest.len};
 }
 
 void nib_engine_end(nib_engine *e, nib_stream *s, nib_finish finish, const nib_error *error) {
-    nib_stream_event event = {.kind = NIB_STREAM_END, .id = NIB_TOKEN_NONE, .finish = finish, .stop = -1};
+    nib_stream_event event = {.kind = NIB_STREAM_END, .text = {"", 0}, .id = NIB_TOKEN_NONE, .finish = finish};
     give_rest(s, &event);
     event.stop = s->stop_found;
     s->usage.total_ms = 1e3 * (nib_sys_now() - s->submitted);
