@@ -3,6 +3,7 @@
 #include "base/status.h"
 #include "constraint.h"
 #include "generate.h"
+#include "glyph.h"
 #include "input.h"
 #include "prompt.h"
 #include "sampling.h"
@@ -25,6 +26,18 @@ typedef struct run_state {
     bool prompt_written;
 } run_state;
 
+/* Text goes out as it is, but a terminal gets nothing that it would obey. */
+static void put(run_state *r, nib_str text) {
+    if (!r->s.term->out_is_terminal) {
+        nib_cli_out_write(&r->out, text);
+        return;
+    }
+    nib_buf shown = {0};
+    nib_cli_glyph_show(&shown, text);
+    nib_cli_out_write(&r->out, nib_cli_bytes(&shown));
+    nib_buf_free(&shown);
+}
+
 /* The prompt appears with the first text after it: until then the bar may need the line. */
 static void write_prompt(run_state *r) {
     const nib_cli_options *opt = r->s.opt;
@@ -32,7 +45,7 @@ static void write_prompt(run_state *r) {
     if (r->prompt_written || !opt->display_prompt || opt->json) return;
     r->prompt_written = true;
     if (color) nib_cli_out_puts(&r->out, "\033[33m");
-    nib_cli_out_write(&r->out, nib_cli_bytes(&r->prompt));
+    put(r, nib_cli_bytes(&r->prompt));
     if (color) nib_cli_out_puts(&r->out, "\033[0m");
 }
 
@@ -40,7 +53,7 @@ static bool write_text(void *user, nib_str text) {
     run_state *r = user;
     if (r->s.opt->json) return nib_buf_append(&r->text, text.ptr, text.len);
     write_prompt(r);
-    nib_cli_out_write(&r->out, text);
+    put(r, text);
     if (r->out.is_live) nib_cli_out_flush(&r->out);
     return !r->out.error;
 }

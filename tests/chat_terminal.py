@@ -355,6 +355,16 @@ class Answers(Case):
             self.assertEqual(bad, [])
             self.assertIn("␛", text)
 
+    def test_nothing_commands_the_terminal_of_run(self):
+        wild = ("--temp", "3", "--top-k", "0", "--top-p", "1", "--min-p", "0", "-n", "600", "-s", "5", "--ignore-eos", "--no-stats")
+        t = Terminal([Config.nib, "run", "-m", self.model, "-p", r"\x1b]0;title\x07", "--color", "off", *wild])
+        self.addCleanup(t.close)
+        while t.pump(5):
+            pass
+        text = t.bytes.decode().replace("\r", "")
+        self.assertEqual([c for c in text if c not in "\n\t" and (ord(c) < 32 or 127 <= ord(c) < 160)], [])
+        self.assertIn("␛", text)
+
     def test_thoughts(self):
         template = TEMPLATE.replace("assistant: {% endif", "assistant: <think>\\n{% endif")
         model = tiny("thinks", keys={"tokenizer.chat_template": (tiny_gguf.STRING, template.replace("\\n", "\n"))})
