@@ -468,7 +468,7 @@ static void make_grammar(finish *f, uint32_t root) {
     nib_free(s.of_node);
     nib_free(s.nodes);
     nib_free(s.stamp);
-    if (f->b->status != NIB_OK) return;
+    if (f->b->status != NIB_OK || !f->g) return;
     nib_free(f->stack);
     f->stack = take(f, f->g->n_states, sizeof *f->stack);
     if (f->b->status == NIB_OK) rank_rules(f);
@@ -493,7 +493,7 @@ nib_status nib_grammar_finish(nib_grammar_build *b, uint32_t root, nib_grammar *
     nib_free(f.rule_empty);
     nib_free(f.rule_ends);
     nib_free(f.starts);
-    if (b->status == NIB_OK) {
+    if (b->status == NIB_OK && f.g) {
         f.g->names = b->names;
         b->names = (nib_buf){0};
         *out = f.g;

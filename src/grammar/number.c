@@ -94,7 +94,7 @@ static size_t spot_slot(const drawing *d, const spot *s) {
     uint64_t key = (uint64_t)s->part << 60 ^ (uint64_t)(s->low + 1) << 56 ^ (uint64_t)(s->high + 1) << 52 ^
                    (uint64_t)s->n << 32 ^ s->rest;
     size_t at = (size_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> 30) & (d->n_table - 1);
-    for (; d->table[at]; at = (at + 1) & (d->n_table - 1)) {
+    for (; d->spots && d->table[at]; at = (at + 1) & (d->n_table - 1)) {
         const spot *x = &d->spots[d->table[at] - 1];
         if (x->part == s->part && x->low == s->low && x->high == s->high && x->n == s->n && x->rest == s->rest) break;
     }
@@ -113,7 +113,7 @@ static uint32_t spot_node(drawing *d, spot s) {
         for (size_t i = 0; i < d->n; i++) d->table[spot_slot(d, &d->spots[i])] = (uint32_t)i + 1;
     }
     size_t at = spot_slot(d, &s);
-    if (d->table[at]) return d->nodes[d->table[at] - 1];
+    if (d->nodes && d->table[at]) return d->nodes[d->table[at] - 1];
     if (!nib_grow(&d->spots, &d->spots_capacity, d->n + 1, sizeof *d->spots) ||
         !nib_grow(&d->nodes, &d->nodes_capacity, d->n + 1, sizeof *d->nodes))
         nib_grammar_build_fail(d->b, NIB_E_NOMEM, NIB_NO_OFFSET, "no memory for a number");

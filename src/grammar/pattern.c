@@ -134,7 +134,7 @@ static void free_pairs(pairs *s) {
 
 static size_t pair_slot(const pairs *s, uint64_t key) {
     size_t at = (size_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> 20) & (s->n_table - 1);
-    while (s->table[at] && s->keys[s->table[at] - 1] != key) at = (at + 1) & (s->n_table - 1);
+    while (s->keys && s->table[at] && s->keys[s->table[at] - 1] != key) at = (at + 1) & (s->n_table - 1);
     return at;
 }
 
@@ -216,8 +216,11 @@ void nib_grammar_pattern_meet(nib_grammar_build *b, nib_grammar_pattern *p, cons
 bool nib_grammar_pattern_matches(nib_grammar_build *b, const nib_grammar_pattern *p, nib_str text) {
     uint8_t *now = nib_calloc(p->n_states + 1, 1), *next = nib_calloc(p->n_states + 1, 1), *swap;
     bool ends = false;
-    if (!now || !next) no_memory(b, p->n_states);
-    if (now && p->n_states) now[0] = 1;
+    if (!now || !next) {
+        no_memory(b, p->n_states);
+        goto out;
+    }
+    now[0] = 1;
     for (size_t i = 0, len; i < text.len && b->status == NIB_OK; i += len) {
         uint32_t c;
         len = nib_utf8_char(text.ptr + i, text.len - i, &c);
@@ -230,7 +233,8 @@ bool nib_grammar_pattern_matches(nib_grammar_build *b, const nib_grammar_pattern
         now = next;
         next = swap;
     }
-    for (size_t s = 0; s < p->n_states && b->status == NIB_OK; s++) ends |= now[s] && p->ends[s];
+    for (size_t s = 0; s < p->n_states; s++) ends |= now[s] && p->ends[s];
+out:
     nib_free(now);
     nib_free(next);
     return ends;
@@ -289,7 +293,7 @@ void nib_grammar_pattern_except(nib_grammar_build *b, const nib_str *texts, size
     uint32_t start = nib_grammar_pattern_state(b, out), anything = nib_grammar_pattern_state(b, out);
     uint32_t any = any_set(b, out);
     nib_grammar_pattern_edge_add(b, out, (nib_grammar_pattern_edge){anything, anything, any});
-    if (b->status == NIB_OK) {
+    if (b->status == NIB_OK && stack) {
         out->ends[anything] = 1;
         stack[n_stack++] = (tree_range){0, n, 0, start};
     }
@@ -307,7 +311,10 @@ void nib_grammar_pattern_except(nib_grammar_build *b, const nib_str *texts, size
 nib_grammar_piece nib_grammar_pattern_draw(nib_grammar_build *b, const nib_grammar_pattern *p, bool is_json) {
     uint32_t *nodes = nib_calloc(p->n_states + 1, sizeof *nodes), end = nib_grammar_node(b);
     nib_grammar_piece piece = {end, end};
-    if (!nodes) no_memory(b, p->n_states);
+    if (!nodes) {
+        no_memory(b, p->n_states);
+        return piece;
+    }
     for (size_t s = 0; s < p->n_states && b->status == NIB_OK; s++) {
         nodes[s] = nib_grammar_node(b);
         if (p->ends[s]) nib_grammar_empty(b, nodes[s], end);

@@ -505,9 +505,9 @@ void nib_grammar_pattern_read(nib_grammar_build *b, nib_str text, uint64_t offse
     f.order = nib_calloc(p.n_nodes + 4, sizeof *f.order);
     f.stamp = nib_calloc(p.n_nodes * 2 + 2, sizeof *f.stamp);
     f.stack = nib_calloc(p.n_nodes * 2 + 2, sizeof *f.stack);
-    if (!f.state_of || !f.order || !f.stamp || !f.stack)
-        nib_grammar_build_fail(b, NIB_E_NOMEM, NIB_NO_OFFSET, "no memory for a pattern");
-    if (!failed(&p)) {
+    bool has_memory = f.state_of && f.order && f.stamp && f.stack;
+    if (!has_memory) nib_grammar_build_fail(b, NIB_E_NOMEM, NIB_NO_OFFSET, "no memory for a pattern");
+    if (has_memory && !failed(&p)) {
         memset(f.state_of, 0xFF, (p.n_nodes + 1) * sizeof *f.state_of);
         flatten_nodes(&f, start, is_search);
         nib_grammar_pattern_sort(b, out);

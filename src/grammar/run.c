@@ -178,8 +178,8 @@ uint32_t nib_grammar_intern_config(nib_grammar_run *r, nib_grammar_item *items, 
     size_t at = config_hash(items, n, may_end) & (r->n_config_table - 1);
     for (uint32_t i = r->config_table[at]; i != NIB_GRAMMAR_NO; i = r->configs[i].next) {
         const nib_grammar_place *c = &r->configs[i];
-        if (c->n_items == n && c->may_end == may_end && memcmp(r->items + c->items, items, n * sizeof *items) == 0)
-            return i;
+        bool is_alike = c->n_items == n && c->may_end == may_end;
+        if (is_alike && (n == 0 || memcmp(r->items + c->items, items, n * sizeof *items) == 0)) return i;
     }
     size_t n_steps = r->n_steps + r->g->n_classes;
     if (!RESERVE(r, configs, r->n_configs + 1) || !RESERVE(r, items, r->n_items + n) || !RESERVE(r, steps, n_steps))
