@@ -45,16 +45,18 @@ static nib_status render(const nib_cli_chat *c, nib_chat_prompt *prompt, nib_tok
     return status;
 }
 
-/* Leaves out the oldest turn: a message of the user and what follows, up to the next one. False: only one is left. */
-static bool drop_turn(nib_cli_chat *c) {
-    size_t n = json_array_size(c->messages), first = nib_cli_chat_n_system(c) + c->n_dropped;
-    for (size_t i = first + 1; i < n; i++) {
+/* Turns that may be left out beside the first n_dropped messages: each a message of the user and what follows, but never
+ * the last. *dropped: the messages that are left out with the oldest `most` of them. */
+static size_t turns_to_drop(const nib_cli_chat *c, size_t n_dropped, size_t most, size_t *dropped) {
+    size_t n = json_array_size(c->messages), first = nib_cli_chat_n_system(c) + n_dropped, n_turns = 0;
+    *dropped = n_dropped;
+    for (size_t i = first + 1; i < n && n_turns < most; i++) {
         const char *role = json_string_value(json_object_get(json_array_get(c->messages, i), "role"));
         if (!role || strcmp(role, "user") != 0) continue;
-        c->n_dropped += i - first;
-        return true;
+        *dropped = n_dropped + i - first;
+        n_turns++;
     }
-    return false;
+    return n_turns;
 }
 
 /* Positions to keep free for the answer, so that turns are not left out one by one, each at the price of a new prefill. */
@@ -64,14 +66,25 @@ static size_t reserve(const nib_cli_chat *c) {
     return wanted >= 0 && (size_t)wanted < quarter ? (size_t)wanted : quarter;
 }
 
-static nib_status fit(nib_cli_chat *c, nib_chat_prompt *prompt, nib_token_list *ids, nib_error *err) {
-    size_t n_ctx = nib_context_n_ctx(c->s.ctx), before = c->n_dropped;
-    bool trims = c->opt.overflow == NIB_CLI_OVERFLOW_TRIM;
-    NIB_TRY(render(c, prompt, ids, err));
-    while (trims && ids->n + reserve(c) > n_ctx && drop_turn(c)) {
+/* Leaves out as few turns as make the prompt fit; each try is a render, so their number is halved, not counted down. */
+static nib_status trim(nib_cli_chat *c, nib_chat_prompt *prompt, nib_token_list *ids, size_t most, nib_error *err) {
+    size_t before = c->n_dropped, low = 1, high = turns_to_drop(c, before, SIZE_MAX, &c->n_dropped);
+    for (size_t tried = 0; high && (low < high || tried != high);) {
+        tried = low + (high - low) / 2;
+        turns_to_drop(c, before, tried, &c->n_dropped);
         nib_chat_prompt_free(prompt);
         NIB_TRY(render(c, prompt, ids, err));
+        if (ids->n <= most) high = tried;
+        else if (tried < high) low = tried + 1;
     }
+    return NIB_OK;
+}
+
+static nib_status fit(nib_cli_chat *c, nib_chat_prompt *prompt, nib_token_list *ids, nib_error *err) {
+    size_t n_ctx = nib_context_n_ctx(c->s.ctx), before = c->n_dropped, most = n_ctx - reserve(c);
+    bool trims = c->opt.overflow == NIB_CLI_OVERFLOW_TRIM;
+    NIB_TRY(render(c, prompt, ids, err));
+    if (trims && ids->n > most) NIB_TRY(trim(c, prompt, ids, most, err));
     if (c->n_dropped > before)
         nib_cli_warning(c->s.term, "the context of %zu tokens is full: the %zu oldest messages are no longer shown to the model",
                         n_ctx, c->n_dropped);

@@ -198,6 +198,14 @@ class Overflow(Chat):
         self.assertIn("no longer shown", r.err)
         self.assertLessEqual(r.json["usage"]["prompt_tokens"], 256 - 12)
 
+    def test_no_more_than_needed(self):
+        """One turn more would not leave the room for the answer; a long conversation takes few tries."""
+        short = self.chat("--messages", self.messages(10), "-c", 256, "--json").json
+        longer = self.chat("--messages", self.messages(3000), "-c", 256, "--json", timeout=20).json
+        self.assertEqual(longer["dropped_messages"], short["dropped_messages"] + 2 * 2990)
+        turn = len("user: question 9 " + "x" * 30 + "assistant: " + "y" * 30) + 2
+        self.assertGreater(short["usage"]["prompt_tokens"] + turn + 12, 256)
+
     def test_the_system_message_stays(self):
         with open(self.messages(10)) as f:
             messages = json.load(f)
