@@ -156,7 +156,10 @@ static void join_branches(nib_grammar_schema *s, uint32_t rule, const nib_gramma
                     "or by a required property with const or enum",
                     x->index, y->index);
         nib_grammar_conj branch = nib_grammar_conj_copy(s, conj);
-        if (nib_grammar_schema_failed(s)) return;
+        if (nib_grammar_schema_failed(s)) {
+            nib_grammar_conj_free(&branch);
+            return;
+        }
         branch.terms[term].done |= is_one ? NIB_GRAMMAR_ONE_OF_DONE : NIB_GRAMMAR_ANY_OF_DONE;
         nib_grammar_conj_add(s, &branch, x, 0);
         join(s, rule, nib_grammar_calls(s->b, nib_grammar_schema_rule_for(s, &branch)));
