@@ -73,7 +73,9 @@ static const bomb bombs[] = {
     {MEMORY, NS LOOP "{% set ns.s = ns.s ~ ns.s %}" END, 0, "", ""},
     {MEMORY, NS LOOP "{% set ns.s = ns.s + ns.s %}" END, 0, "", ""},
     {MEMORY, NS LOOP "{% set ns.s %}{{ ns.s }}{{ ns.s }}{% endset %}" END, 0, "", ""},
-    {MEMORY, NS LOOP "{% set ns.s = ns.s ~ '0123456789' %}" END, 0, "", ""},
+    {NULL, NS LOOP "{% set ns.s = ns.s ~ '0123456789' %}" END, 0, "", ""}, /* a megabyte, made in linear time */
+    {NULL, NS LOOP "{% set ns.s = ns.s + '0123456789' %}" END, 0, "", ""},
+    {MEMORY, NS LOOP "{% set ns.s = ns.s ~ '0123456789' * 99 %}" END, 0, "", ""},
     {MEMORY, "{{ s|replace('a', s) }}", 0, "", ""},
     {MEMORY, "{{ s.replace('', s) }}", 0, "", ""},
     {MEMORY, "{{ ([1] * 1000)|join(s) }}", 0, "", ""},

@@ -59,6 +59,18 @@ static void test_statements(void **state) {
     prints("{% generation %}x{% endgeneration %}{% with y = 1 %}{{ y }}{% endwith %}", "x1");
 }
 
+/* Strings that are appended to share their beginning, and nothing else. */
+static void test_long_strings(void **state) {
+    (void)state;
+    prints("{% set a = 'x' * 2000 %}{% set b = a ~ '1' %}{% set c = a ~ '2' %}{% set e = b + '3' %}{% set f = b ~ '4' %}"
+           "{{ a[-2:] }} {{ b[-2:] }} {{ c[-2:] }} {{ e[-3:] }} {{ f[-3:] }} {{ a|length }} {{ f|length }} {{ f == a ~ '14' }}",
+           "xx x1 x2 x13 x14 2000 2002 True");
+    prints("{% set ns = namespace(a='a' * 1500, b='b' * 1500) %}{% for x in range(2000) %}{% set ns.a = ns.a ~ s[0] ~ x %}"
+           "{% set ns.b = ns.b + '-' %}{% endfor %}{{ ns.a[-11:] }}{{ ns.b[1498:1502] }} {{ ns.a|length }} {{ ns.b|length }}",
+           "7H1998H1999bb-- 10390 3500");
+    prints("{% set a = 'x' * 2000 ~ '' %}{{ (a ~ a)|length }}{{ a ~ '' == a }}", "4000True");
+}
+
 /* A byte of a mark for each byte of the text: t trusted, u not. */
 static void is_marked(const char *text, const char *trusted, const char *wanted) {
     nib_template_config config = NIB_TEMPLATE_CONFIG_INIT;
@@ -82,6 +94,8 @@ static void test_spans(void **state) {
     is_marked("{{ bos_token }}", "", "uuu");
     is_marked("{{ ('<' + s[:2] + '>')|upper }}", NULL, "tuut");
     is_marked("{{ (s ~ '!')[::-1] }}", NULL, "tuuuuuuuu");
+    is_marked("{{ ('x' * 2000 ~ s[:2] ~ 'y')[-5:] }}{{ ('x' * 2000 + s[:2])[-3:] }}", NULL, "ttuuttuu");
+    is_marked("{{ (s * 200 ~ 'y' ~ s[0])[-4:] }}", NULL, "uutu");
     is_marked("{{ [s[0], 'b']|join('--') }}", NULL, "uttt");
     is_marked("{{ s[:2].replace('i', 'iii') }}", NULL, "uttt");
     is_marked("{{ ('  ' ~ s[:2] ~ ' ')|trim }}{{ ('a,' ~ s[:2]).split(',')|last }}", NULL, "uuuu");
@@ -160,7 +174,8 @@ static void test_limits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values), cmocka_unit_test(test_statements), cmocka_unit_test(test_spans),
+        cmocka_unit_test(test_values), cmocka_unit_test(test_statements), cmocka_unit_test(test_long_strings),
+        cmocka_unit_test(test_spans),
         cmocka_unit_test(test_errors), cmocka_unit_test(test_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

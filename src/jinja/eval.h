@@ -37,6 +37,14 @@ typedef struct jinja_macro {
     jinja_scope *scope; /* where it was defined */
 } jinja_macro;
 
+/* A long string with room behind its end, where nothing was written yet. */
+typedef struct jinja_growing {
+    char *text, *marks;
+    size_t len, capacity;
+} jinja_growing;
+
+enum { JINJA_N_GROWING = 4, JINJA_LONG = 1024 };
+
 typedef struct jinja {
     nib_arena *memory; /* its limit is that of the render, less what `text` takes */
     size_t max_bytes;
@@ -46,6 +54,8 @@ typedef struct jinja {
     const jinja_dict *context; /* the data */
     jinja_scope *scope;
     jinja_binding *spare; /* of scopes that are gone */
+    jinja_growing growing[JINJA_N_GROWING];
+    unsigned next_growing; /* that is given up for another */
     const jinja_value *block_text; /* what a filter without input takes */
     const jinja_node *at; /* for errors */
     enum { JINJA_GO_ON, JINJA_BREAK, JINJA_CONTINUE } leave;
@@ -84,6 +94,9 @@ static inline size_t nib_jinja_mark(const jinja *j) {
     return j->text.len;
 }
 bool nib_jinja_take(jinja *j, size_t mark, jinja_value *out);
+/* The same, behind the string a of at least JINJA_LONG bytes. Room is kept for more: a loop that appends to one string copies
+ * it now and then, not every time. */
+bool nib_jinja_take_behind(jinja *j, size_t mark, const jinja_value *a, jinja_value *out);
 /* str(v) and repr(v) to the end of the text, and str(v) as a value (print.c). */
 bool nib_jinja_put_value(jinja *j, const jinja_value *v);
 bool nib_jinja_put_repr(jinja *j, const jinja_value *v);

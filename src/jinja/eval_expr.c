@@ -189,11 +189,14 @@ static bool eval_binary(jinja *j, const jinja_node *node, jinja_value *out) {
 }
 
 static bool eval_concat(jinja *j, const jinja_node *node, jinja_value *out) {
-    jinja_value v;
+    jinja_value first, v;
     size_t mark = nib_jinja_mark(j);
-    for (const jinja_node *n = node->list; n; n = n->next)
+    if (!nib_jinja_eval(j, node->list, &first)) return false;
+    bool is_long = first.type == JINJA_STR && first.len >= JINJA_LONG;
+    if (!is_long && !nib_jinja_put_value(j, &first)) return false;
+    for (const jinja_node *n = node->list->next; n; n = n->next)
         if (!nib_jinja_eval(j, n, &v) || !nib_jinja_put_value(j, &v)) return false;
-    return nib_jinja_take(j, mark, out);
+    return is_long ? nib_jinja_take_behind(j, mark, &first, out) : nib_jinja_take(j, mark, out);
 }
 
 static bool eval_compare(jinja *j, const jinja_node *node, jinja_value *out) {

@@ -115,8 +115,9 @@ static bool float_binary(jinja *j, int op, double a, double b, jinja_value *out)
 static bool concat(jinja *j, const jinja_value *a, const jinja_value *b, jinja_value *out) {
     if (a->is_markup != b->is_markup) return nib_jinja_concat_markup(j, a, b, out);
     size_t mark = nib_jinja_mark(j);
-    bool is_markup = a->is_markup;
-    if (!nib_jinja_put_str(j, a) || !nib_jinja_put_str(j, b) || !nib_jinja_take(j, mark, out)) return false;
+    bool is_markup = a->is_markup, is_long = a->len >= JINJA_LONG;
+    if ((!is_long && !nib_jinja_put_str(j, a)) || !nib_jinja_put_str(j, b)) return false;
+    if (!(is_long ? nib_jinja_take_behind(j, mark, a, out) : nib_jinja_take(j, mark, out))) return false;
     out->is_markup = is_markup;
     return true;
 }

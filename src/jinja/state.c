@@ -139,3 +139,37 @@ bool nib_jinja_take(jinja *j, size_t mark, jinja_value *out) {
     j->text.len = j->marks.len = mark;
     return true;
 }
+
+/* A copy of a with room for n more bytes. */
+static jinja_growing *grow(jinja *j, const jinja_value *a, size_t n) {
+    jinja_growing *g = &j->growing[j->next_growing++ % JINJA_N_GROWING];
+    size_t capacity = a->len + n + (a->len + n) / 2;
+    char *memory = nib_jinja_work(j, a->len) ? nib_jinja_alloc(j, 2 * capacity) : NULL;
+    if (!memory) return NULL;
+    *g = (jinja_growing){memory, memory + capacity, a->len, capacity};
+    memcpy(g->text, a->as.ptr, a->len);
+    if (a->marks) memcpy(g->marks, a->marks, a->len);
+    else memset(g->marks, a->is_trusted, a->len);
+    return g;
+}
+
+bool nib_jinja_take_behind(jinja *j, size_t mark, const jinja_value *a, jinja_value *out) {
+    jinja_growing *g = NULL;
+    size_t n = j->text.len - mark;
+    if (a->len + n > UINT32_MAX) return nib_jinja_fail(j, "a string of %zu bytes", a->len + n);
+    for (size_t i = 0; i < JINJA_N_GROWING; i++) { /* nothing may have been appended to the same string already */
+        jinja_growing *own = &j->growing[i];
+        if (own->text == a->as.ptr && own->len == a->len && own->capacity - own->len >= n) g = own;
+    }
+    if (!g && !(g = grow(j, a, n))) return false;
+    if (n) {
+        memcpy(g->text + g->len, j->text.ptr + mark, n);
+        memcpy(g->marks + g->len, j->marks.ptr + mark, n);
+    }
+    g->len += n;
+    *out = jinja_str(g->text, g->len);
+    out->is_trusted = false;
+    out->marks = g->marks;
+    j->text.len = j->marks.len = mark;
+    return true;
+}
