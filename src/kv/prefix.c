@@ -29,7 +29,7 @@ nib_status nib_kv_prefix_init(nib_kv_prefix *tree, nib_kv_pool *pool, nib_error 
 }
 
 void nib_kv_prefix_fini(nib_kv_prefix *tree) {
-    for (uint32_t i = 0; tree->n_nodes && i < tree->pool->n_pages; i++)
+    for (uint32_t i = 0; tree->nodes && i < tree->pool->n_pages; i++)
         if (tree->nodes[i].is_in_tree) nib_kv_pool_unref(tree->pool, i);
     nib_free(tree->nodes);
     nib_free(tree->heap);
