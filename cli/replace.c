@@ -24,13 +24,13 @@ nib_status nib_cli_replace_open(nib_cli_replace *file, const char *path, nib_err
     file->path = nib_buf_cstr(&place);
     nib_buf_printf(&fresh, "%s.XXXXXX", file->path ? file->path : "");
     file->fresh = nib_buf_cstr(&fresh);
-    nib_status status = file->path && file->fresh ? NIB_OK : nib_fail_nomem(err, 0, "a path");
-    if (status == NIB_OK && stat(file->path, &st) == 0 && !S_ISREG(st.st_mode))
+    nib_status status = NIB_OK;
+    if (!file->path || !file->fresh)
+        status = nib_fail_nomem(err, 0, "a path");
+    else if (stat(file->path, &st) == 0 && !S_ISREG(st.st_mode))
         status = nib_fail(err, NIB_E_IO, "cannot replace %s: it is not a regular file", path);
-    if (status == NIB_OK) {
-        file->fd = mkstemp(file->fresh);
-        if (file->fd < 0) status = nib_fail_errno(err, errno, "cannot write %s", path);
-    }
+    else if ((file->fd = mkstemp(file->fresh)) < 0)
+        status = nib_fail_errno(err, errno, "cannot write %s", path);
     if (status != NIB_OK) nib_cli_replace_abandon(file);
     return status;
 }
