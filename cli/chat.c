@@ -84,7 +84,10 @@ nib_status nib_cli_chat_open(nib_cli_chat *c, const nib_cli_options *opt, const 
     NIB_TRY(nib_cli_session_model(&c->s, err));
     nib_context_config config = nib_cli_context_config(&c->opt);
     NIB_TRY(nib_cli_session_context(&c->s, &config, err));
+    const json_t *given = c->messages;
     if (opt->session_file) NIB_TRY(nib_cli_chat_session_load(c, opt->session_file, err));
+    if (opt->messages_file && c->messages != given)
+        return nib_fail(err, NIB_E_ARG, "--messages begins a conversation and %s has one: leave one out", opt->session_file);
     return read_system(c, err);
 }
 
@@ -160,6 +163,9 @@ static void cut(nib_cli_chat *c, size_t n) {
 
 void nib_cli_chat_clear(nib_cli_chat *c) {
     cut(c, nib_cli_chat_n_system(c));
+    nib_seq_free(c->s.ctx, 0);
+    c->ids.n = 0;
+    nib_cli_generation_free(&c->g);
 }
 
 bool nib_cli_chat_undo(nib_cli_chat *c) {

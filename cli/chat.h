@@ -33,6 +33,9 @@ typedef struct nib_cli_chat {
     json_t *kwargs;        /* of --chat-template-kwargs: an object, or NULL */
     json_t *tools;         /* an array, or NULL */
     json_t *messages;      /* an array: all of the conversation, also what no longer fits */
+    struct {
+        int64_t device, inode, seconds, nanoseconds, n_bytes; /* all 0: there was none */
+    } session;             /* the file as it was when it was loaded */
     size_t n_dropped;      /* messages that the prompt leaves out: the oldest after the system message */
     nib_cli_stops stops;
     nib_sampler *sampler;  /* NULL: to be made */
@@ -75,8 +78,9 @@ nib_status nib_cli_chat_answer(nib_cli_chat *c, nib_chat_event_fn event, void *u
 nib_status nib_cli_chat_save(const nib_cli_chat *c, const char *path, nib_error *err);
 nib_status nib_cli_chat_load(nib_cli_chat *c, const char *path, nib_error *err);
 /* --session: the same object in the first line, and after it the keys and values of its tokens. A file that is not there is
- * no error on loading; one whose keys and values cannot be used is a warning, and they are computed again. */
-nib_status nib_cli_chat_session_save(const nib_cli_chat *c, const char *path, nib_error *err);
+ * no error on loading, unless it cannot be made; one whose keys and values cannot be used is a warning, and they are computed
+ * again. A file that was changed since it was loaded is not replaced: another one is written beside it, with a warning. */
+nib_status nib_cli_chat_session_save(nib_cli_chat *c, const char *path, nib_error *err);
 nib_status nib_cli_chat_session_load(nib_cli_chat *c, const char *path, nib_error *err);
 
 #endif

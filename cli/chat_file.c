@@ -75,8 +75,24 @@ static nib_status write_session(const nib_cli_chat *c, nib_cli_replace *file, ni
     return status;
 }
 
-nib_status nib_cli_chat_session_save(const nib_cli_chat *c, const char *path, nib_error *err) {
+/* Notes the state of the file; false: it is another one than at loading. */
+static bool is_same(const char *path, nib_cli_chat *c, bool is_loading) {
+    struct stat st;
+    if (stat(path, &st) != 0) memset(&st, 0, sizeof st);
+    const int64_t now[] = {(int64_t)st.st_dev, (int64_t)st.st_ino, (int64_t)st.st_mtim.tv_sec, (int64_t)st.st_mtim.tv_nsec,
+                           (int64_t)st.st_size};
+    _Static_assert(sizeof now == sizeof c->session, "the same five numbers");
+    if (is_loading) memcpy(&c->session, now, sizeof now);
+    return memcmp(&c->session, now, sizeof now) == 0;
+}
+
+nib_status nib_cli_chat_session_save(nib_cli_chat *c, const char *path, nib_error *err) {
     nib_cli_replace file;
+    char beside[4096];
+    if (!is_same(path, c, false) && snprintf(beside, sizeof beside, "%s.%ld", path, (long)getpid()) < (int)sizeof beside) {
+        nib_cli_warning(c->s.term, "%s was changed by another program meanwhile: this conversation is kept in %s", path, beside);
+        path = beside;
+    }
     NIB_TRY(nib_cli_replace_open(&file, path, err));
     nib_status status = write_session(c, &file, err);
     if (status == NIB_OK) return nib_cli_replace_finish(&file, err);
@@ -127,7 +143,14 @@ static FILE *open_session(const char *path) {
 nib_status nib_cli_chat_session_load(nib_cli_chat *c, const char *path, nib_error *err) {
     FILE *file = open_session(path);
     nib_error why;
-    if (!file) return errno == ENOENT ? NIB_OK : nib_fail(err, NIB_E_IO, "cannot open %s: %s", path, strerror(errno));
+    is_same(path, c, true);
+    if (!file && errno == ENOENT) { /* better known now than after the answer */
+        nib_cli_replace fresh;
+        NIB_TRY(nib_cli_replace_open(&fresh, path, err));
+        nib_cli_replace_abandon(&fresh);
+        return NIB_OK;
+    }
+    if (!file) return nib_fail(err, NIB_E_IO, "cannot open %s: %s", path, strerror(errno));
     struct stat st;
     bool is_regular = fstat(fileno(file), &st) == 0 && S_ISREG(st.st_mode);
     nib_status status = is_regular ? read_conversation(c, file, err) : nib_fail(err, NIB_E_FORMAT, "is not a regular file");

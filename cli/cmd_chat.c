@@ -45,6 +45,8 @@ static nib_status read_question(chat_state *st, const nib_cli_options *opt, bool
         while (n && (text.ptr[n - 1] == '\n' || text.ptr[n - 1] == '\r')) n--;
     bool is_text = opt->prompt || n > 0;
     if (status == NIB_OK && is_text) status = nib_cli_chat_add(&st->chat, "user", (nib_str){text.ptr ? text.ptr : "", n}, err);
+    if (status == NIB_OK && !is_text && !*asks && (opt->json || opt->file))
+        status = nib_fail(err, NIB_E_ARG, "there is no question: %s is empty", opt->file ? opt->file : "standard input");
     *asks |= is_text;
     nib_buf_free(&text);
     return status;
@@ -113,7 +115,7 @@ static nib_status answer_once(chat_state *st, const nib_cli_options *opt, nib_er
     if (st->chat.s.term->out_is_terminal && !opt->json) return answer_to_person(st, err);
     nib_status status = nib_cli_chat_answer(&st->chat, on_event, st, err);
     if (status == NIB_OK && opt->json) write_json(st);
-    if (!opt->json) write_calls(st);
+    if (status == NIB_OK && !opt->json) write_calls(st);
     return status;
 }
 
@@ -124,7 +126,8 @@ static nib_status chat(chat_state *st, const nib_cli_options *opt, const nib_cli
     bool is_talk = !is_given && isatty(STDIN_FILENO) && term->out_is_terminal;
     NIB_TRY(nib_cli_chat_open(&st->chat, opt, term, err));
     nib_status status = is_talk ? nib_cli_chat_tui(&st->chat, err) : answer_once(st, opt, err);
-    if (!opt->session_file || !st->chat.s.ctx) return status;
+    bool is_worth = status == NIB_OK ? json_array_size(st->chat.messages) > 0 : st->chat.g.finish_reason != NULL;
+    if (!opt->session_file || !is_worth) return status;
     nib_status saved = nib_cli_chat_session_save(&st->chat, opt->session_file, status == NIB_OK ? err : NULL);
     return status == NIB_OK ? saved : status;
 }

@@ -88,7 +88,9 @@ static void catch_signals(const int *signals, size_t n, void (*handler)(int)) {
 }
 
 void nib_cli_signals_catch(void) {
-    catch_signals((const int[]){SIGINT, SIGTERM}, 2, on_interrupt);
+    struct sigaction hangup;
+    bool is_wanted = sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN; /* nohup ignores it */
+    catch_signals((const int[]){SIGINT, SIGTERM, SIGHUP}, is_wanted ? 3 : 2, on_interrupt);
 }
 
 void nib_cli_signals_terminal(int fd) {

@@ -7,7 +7,7 @@
 
 /* For every command: ignores SIGPIPE, explains SIGBUS. */
 void nib_cli_signals_init(void);
-/* From now on SIGINT and SIGTERM only raise a flag that long work must look at; the second one acts as usual. */
+/* From now on SIGINT, SIGTERM and SIGHUP only raise a flag that long work must look at; the second one acts as usual. */
 void nib_cli_signals_catch(void);
 /* For a conversation on a terminal: the same for SIGHUP and SIGQUIT, and a signal that kills or stops the program puts the terminal
  * back into the modes that it has now, as the end of the program does. */

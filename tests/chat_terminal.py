@@ -560,7 +560,11 @@ class Leaving(Case):
             self.left(t, code)
 
     def test_by_an_error(self):
-        t, _ = self.session("--session", "/nowhere/session", *self.options)
+        folder = os.path.join(Config.scratch, "gone")
+        os.mkdir(folder)
+        t, _ = self.session("--session", os.path.join(folder, "session"), *self.options)
+        self.ask(t, "hi")
+        os.rmdir(folder)
         t.send(CTRL_D)
         self.left(t, 1)
 

@@ -59,6 +59,8 @@ class Question(Chat):
         r = self.chat(stdin=b"")
         self.assertEqual((r.out, r.err), ("", ""))
         self.assertEqual(self.chat(stdin=b"\n\n").out, "")
+        self.usage("chat", "-m", self.model, "--json", stdin=b"", says="no question")
+        self.usage("chat", "-m", self.model, "-f", "/dev/null", says="/dev/null is empty")
 
     def test_system(self):
         r = self.chat("-p", "Hello", "--system", "Be brief.", "--json").json
@@ -181,7 +183,39 @@ class Session(Chat):
             self.assertIn("not a regular file", self.chat("-p", "x", "--session", path, code=1).err)
 
     def test_a_folder_that_is_not_there(self):
-        self.assertIn("nowhere", self.chat("-p", "x", "--session", "nowhere/s.nib", code=1).err)
+        r = self.chat("-p", "x", "--session", "nowhere/s.nib", code=1)
+        self.assertIn("nowhere", r.err)
+        self.assertEqual(r.out, "")  # known before the answer
+
+    def test_messages_may_only_begin_it(self):
+        path = os.path.join(Config.scratch, "begun.nib")
+        messages = self.file("m.json", [{"role": "user", "content": "Hello"}])
+        self.chat("--messages", messages, "--session", path)
+        self.usage("chat", "-m", self.model, "--messages", messages, "--session", path, says=("begun.nib", "leave one out"))
+
+    def test_another_program_changed_it(self):
+        path = os.path.join(Config.scratch, "shared.nib")
+        self.talk(path, "Hello")
+        p = self.spawn("chat", "-m", self.model, "-p", "Again", "--ignore-eos", "-n", 100000, "--session", path,
+                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        p.stdout.read(20)
+        self.file("shared.nib", b"{}")
+        p.send_signal(signal.SIGINT)
+        _, err = p.communicate(timeout=60)
+        self.assertIn(b"changed by another program", err)
+        with open(path, "rb") as f:
+            self.assertEqual(f.read(), b"{}")
+        with open(f"{path}.{p.pid}", "rb") as f:
+            self.assertEqual(json.loads(f.readline())["messages"][2]["content"], "Again")
+
+    def test_nothing_to_keep(self):
+        path = os.path.join(Config.scratch, "nothing.nib")
+        self.chat("--session", path, stdin=b"")
+        bad = self.file("m.json", [{"role": "user", "content": "x", "tool_calls": 7}])
+        r = self.chat("--messages", bad, "--session", path, code=2)
+        self.assertIn("tool_calls", r.err)
+        self.assertEqual(r.out, "")
+        self.assertFalse(os.path.exists(path))
 
 
 class Overflow(Chat):
@@ -229,15 +263,18 @@ class Overflow(Chat):
 
 
 class Streams(Chat):
-    def test_interrupt_keeps_the_answer(self):
-        path = os.path.join(Config.scratch, "interrupted.nib")
+    def test_signals_keep_the_answer(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            self.keeps(number, os.path.join(Config.scratch, f"signal-{number}.nib"))
+
+    def keeps(self, number, path):
         p = self.spawn("chat", "-m", self.model, "-p", "Hello", "--ignore-eos", "-n", 100000, "-c", 4096, "--session", path,
                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         p.stdout.read(20)
         time.sleep(0.05)
-        p.send_signal(signal.SIGINT)
+        p.send_signal(number)
         out, _ = p.communicate(timeout=60)
-        self.assertEqual(p.returncode, 130)
+        self.assertEqual(p.returncode, 128 + number)
         with open(path, "rb") as f:
             kept = json.loads(f.readline())["messages"]
         self.assertEqual([m["role"] for m in kept], ["user", "assistant"])
