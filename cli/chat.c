@@ -72,9 +72,18 @@ static nib_status read_system(nib_cli_chat *c, nib_error *err) {
     return status;
 }
 
+/* Standard input can be read once. */
+static nib_status check_streams(const nib_cli_options *opt, nib_error *err) {
+    const char *files[] = {opt->messages_file, opt->tools, opt->system_file, opt->template_file, opt->operands.n ? "-" : opt->file};
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) n += files[i] && strcmp(files[i], "-") == 0;
+    return n < 2 ? NIB_OK : nib_fail(err, NIB_E_ARG, "standard input is asked for %zu times: give files for the others", n);
+}
+
 nib_status nib_cli_chat_open(nib_cli_chat *c, const nib_cli_options *opt, const nib_cli_term *term, nib_error *err) {
     *c = (nib_cli_chat){.opt = *opt, .messages = json_array()};
     NIB_TRY(nib_cli_need_model(opt, err));
+    NIB_TRY(check_streams(opt, err));
     NIB_TRY(read_kwargs(c, err));
     NIB_TRY(read_tools(c, err));
     NIB_TRY(nib_cli_stops_make(&c->stops, opt, err));

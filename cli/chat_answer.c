@@ -38,6 +38,7 @@ static nib_status render(const nib_cli_chat *c, nib_chat_prompt *prompt, nib_tok
     json_decref(request);
     if (!text) return nib_fail_nomem(err, 0, "the messages");
     nib_status status = nib_chat_render(c->chat, text, strlen(text), &config, prompt, err);
+    if (status == NIB_E_LIMIT) nib_error_prefix(err, "a conversation of %zu bytes", strlen(text));
     nib_free(text);
     ids->n = 0;
     if (status == NIB_OK) status = nib_tokenize_spans(c->s.tok, &prompt->rendered, NIB_ADD_SPECIAL, ids, err);

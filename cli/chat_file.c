@@ -3,6 +3,7 @@
 #include "chat.h"
 
 #include "base/status.h"
+#include "input.h"
 #include "replace.h"
 
 #include <errno.h>
@@ -50,11 +51,24 @@ nib_status nib_cli_chat_save(const nib_cli_chat *c, const char *path, nib_error 
     return status;
 }
 
+/* Of a session only the first line is JSON. */
+static nib_str json_of(nib_str text) {
+    static const char head[] = "{\"nib_session\"";
+    const char *end = text.len ? memchr(text.ptr, '\n', text.len) : NULL;
+    bool is_session = end && text.len >= sizeof head && memcmp(text.ptr, head, sizeof head - 1) == 0;
+    return is_session ? (nib_str){text.ptr, (size_t)(end - text.ptr)} : text;
+}
+
 nib_status nib_cli_chat_load(nib_cli_chat *c, const char *path, nib_error *err) {
-    json_t *value;
-    NIB_TRY(nib_cli_json_file(path, &value, err));
-    nib_status status = take_messages(c, value, err);
-    if (status != NIB_OK) nib_error_prefix(err, "%s", path);
+    json_t *value = NULL;
+    nib_buf text = {0};
+    nib_status status = nib_cli_input_file(path, &text, err);
+    if (status == NIB_OK) {
+        status = nib_cli_json_parse(json_of(nib_cli_bytes(&text)), &value, err);
+        if (status == NIB_OK) status = take_messages(c, value, err);
+        if (status != NIB_OK) nib_error_prefix(err, "%s", path);
+    }
+    nib_buf_free(&text);
     json_decref(value);
     return status;
 }

@@ -54,6 +54,9 @@ class Question(Chat):
         for args, stdin in [(("-f", path), b""), (("-",), b"Hello\n"), ((), b"Hello"), ((), b"Hello\r\n")]:
             self.assertEqual(self.chat(*args, stdin=stdin).out, want, args)
         self.usage("chat", "-m", self.model, "-p", "a", "-f", path, says="twice")
+        self.usage("chat", "-m", self.model, "--system-file", "-", "-", stdin=b"x", says="2 times")
+        long = self.file("long.txt", b"word " * 8000000)
+        self.assertIn("a conversation of 4", self.chat("-f", long, code=1).err)
 
     def test_nothing_asked(self):
         r = self.chat(stdin=b"")
@@ -169,6 +172,12 @@ class Session(Chat):
             self.assertIn("damaged.nib", self.chat("-p", "x", "--session", path, code=1).err)
             with open(path, "rb") as f:
                 self.assertEqual(f.read(), bad)  # what is not ours is not replaced
+
+    def test_is_a_conversation_too(self):
+        path = os.path.join(Config.scratch, "both.nib")
+        self.talk(path, "Hello there, how are you today?")
+        r = self.chat("--messages", path, "-p", "And now?", "--json").json
+        self.assertEqual(r["message"], self.talk(path, "And now?")[0].json["message"])
 
     def test_another_model(self):
         path = os.path.join(Config.scratch, "other.nib")
