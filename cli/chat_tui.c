@@ -66,7 +66,8 @@ static void take_back(nib_cli_tui *t) {
     nib_cli_chat_undo(t->c);
 }
 
-static void answer(nib_cli_tui *t) {
+/* False: there was no answer. */
+static bool answer(nib_cli_tui *t) {
     nib_cli_chat *c = t->c;
     nib_cli_view view;
     nib_error err;
@@ -77,22 +78,28 @@ static void answer(nib_cli_tui *t) {
     if (nib_cli_interrupted() == SIGINT) nib_cli_signals_forget();
     if (status != NIB_OK && status != NIB_E_CANCELLED) show_error(t, &err);
     if (status == NIB_OK) show_stats(t);
-    if (!is_answered(c)) take_back(t);
+    return is_answered(c);
 }
 
 /* ---- lines */
 
 static void send_message(nib_cli_tui *t, nib_str text) {
     nib_error err;
+    size_t n_attached = t->attached.len;
     if (t->replaces) nib_cli_chat_undo(t->c);
     nib_buf_append(&t->attached, text.ptr, text.len);
     nib_status status = t->attached.failed ? nib_fail_nomem(&err, text.len, "a message")
                                            : nib_cli_chat_add(t->c, "user", nib_cli_bytes(&t->attached), &err);
     t->attached.len = 0;
-    if (status == NIB_OK)
-        answer(t);
-    else
+    if (status != NIB_OK) {
         show_error(t, &err);
+    } else if (!answer(t)) { /* what was typed comes back to the line, files stay in front of it */
+        take_back(t);
+        t->attached.len = n_attached;
+        t->initial.len = 0;
+        nib_buf_append(&t->initial, text.ptr, text.len);
+        if (n_attached) nib_cli_tui_note(t, "%zu bytes of files still go before the next message; /clear forgets them", n_attached);
+    }
 }
 
 static void remember(nib_cli_tui *t, nib_str text) {
@@ -114,7 +121,8 @@ static void take_line(nib_cli_tui *t, nib_buf *line) {
     }
     t->replaces = false;
     if (nib_cli_tui_run(t, all, &err) != NIB_OK) show_error(t, &err);
-    if (t->wants_answer) answer(t);
+    if (nib_cli_interrupted() == SIGINT) nib_cli_signals_forget(); /* it stopped the command */
+    if (t->wants_answer && !answer(t)) take_back(t);
     t->wants_answer = false;
 }
 

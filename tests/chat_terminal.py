@@ -343,6 +343,31 @@ class Answers(Case):
         self.ask(t, "short")
         self.assertEqual(self.users(t), ["short"])
 
+    def test_files_stay_in_front_of_a_message_that_got_no_answer(self):
+        path = os.path.join(Config.scratch, "long.txt")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("y" * 400)
+        t = self.start("--temp", 0, "-n", 8, "-c", 256, "--overflow", "error")
+        self.command(t, f"/read {path}")
+        t.send("what?\r")
+        t.wait("still go before the next message")
+        t.wait(lambda: t.lines[t.screen.cursor.y].endswith("> what?"))
+        t.send(CTRL_U)
+        self.command(t, "/clear")
+        self.ask(t, "short")
+        self.assertEqual(self.users(t), ["short"])
+
+    def test_ctrl_c_stops_a_command(self):
+        path = os.path.join(Config.scratch, "nobody-writes")
+        os.mkfifo(path)
+        t = self.start()
+        t.send(f"/load {path}\r")
+        time.sleep(0.3)
+        t.send(CTRL_C)
+        t.wait("Interrupted")
+        t.wait(t.at_prompt)
+        self.ask(t, "still here")
+
     def test_nothing_commands_the_terminal(self):
         """A model that writes any byte: what reaches the terminal are characters and sequences of nib's own."""
         for args in ((), ("--plain",), ("--reasoning", "hide")):
