@@ -132,7 +132,7 @@ static nib_status check_is_text(const char *path, nib_str text, nib_error *err) 
     for (size_t i = 0, n; i < text.len; i += n) {
         uint32_t cp;
         n = nib_utf8_char(text.ptr + i, text.len - i, &cp);
-        if (!n || !cp) return nib_fail(err, NIB_E_FORMAT, "%s is no text: byte %zu is not UTF-8", path, i);
+        if (!n || !cp) return nib_fail(err, NIB_E_FORMAT, "%s is no text: byte %zu is %s", path, i, n ? "NUL" : "not UTF-8");
     }
     return NIB_OK;
 }
@@ -162,7 +162,8 @@ static nib_status cmd_save(nib_cli_tui *t, const char *argument, nib_error *err)
     char path[4096];
     NIB_TRY(path_of(argument, path, sizeof path, err));
     NIB_TRY(nib_cli_chat_save(t->c, path, err));
-    nib_cli_tui_note(t, "%zu messages saved in %s", json_array_size(t->c->messages), path);
+    size_t n = json_array_size(t->c->messages);
+    nib_cli_tui_note(t, "%zu message%s saved in %s", n, n == 1 ? "" : "s", path);
     return NIB_OK;
 }
 
@@ -248,6 +249,7 @@ static size_t name_length(nib_str text) {
 bool nib_cli_tui_is_command(nib_str text) {
     if (!text.len || *text.ptr != '/') return false;
     size_t n = name_length(text);
+    if (text.len == 1) return true; /* nobody means it as a message */
     return n && (n + 1 == text.len || text.ptr[n + 1] == ' ' || text.ptr[n + 1] == '\n');
 }
 

@@ -127,7 +127,7 @@ static nib_status read_line(FILE *file, nib_buf *line, nib_error *err) {
         if (line->len == MAX_LINE || !nib_buf_char(line, (char)c))
             return nib_fail(err, NIB_E_FORMAT, "is no session: its first line is longer than %d bytes", MAX_LINE);
     if (ferror(file)) return nib_fail_errno(err, errno, "cannot be read");
-    return line->len ? NIB_OK : nib_fail(err, NIB_E_FORMAT, "is empty");
+    return line->len ? NIB_OK : nib_fail(err, NIB_E_FORMAT, "is empty: remove it to begin a session");
 }
 
 /* The first line. */
@@ -135,7 +135,10 @@ static nib_status read_conversation(nib_cli_chat *c, FILE *file, nib_error *err)
     nib_buf line = {0};
     json_t *value = NULL;
     nib_status status = read_line(file, &line, err);
-    if (status == NIB_OK) status = nib_cli_json_parse(nib_cli_bytes(&line), &value, err);
+    if (status == NIB_OK && nib_cli_json_parse(nib_cli_bytes(&line), &value, err) != NIB_OK) {
+        nib_error_prefix(err, "is no session, or damaged in its first line");
+        status = NIB_E_FORMAT;
+    }
     if (status == NIB_OK && json_integer_value(json_object_get(value, "nib_session")) != 1)
         status = nib_fail(err, NIB_E_FORMAT, "is no session of this version of nib");
     if (status == NIB_OK) status = take_messages(c, value, err);
