@@ -84,14 +84,16 @@ static nib_status trim(nib_cli_chat *c, nib_chat_prompt *prompt, nib_token_list 
 static nib_status fit(nib_cli_chat *c, nib_chat_prompt *prompt, nib_token_list *ids, nib_error *err) {
     size_t n_ctx = nib_context_n_ctx(c->s.ctx), before = c->n_dropped, most = n_ctx - reserve(c);
     bool trims = c->opt.overflow == NIB_CLI_OVERFLOW_TRIM;
-    NIB_TRY(render(c, prompt, ids, err));
-    if (trims && ids->n > most) NIB_TRY(trim(c, prompt, ids, most, err));
+    nib_status status = render(c, prompt, ids, err);
+    if (status == NIB_OK && trims && ids->n > most) status = trim(c, prompt, ids, most, err);
+    if (status == NIB_OK && ids->n > n_ctx)
+        status = nib_fail(err, NIB_E_LIMIT, "the conversation has %zu tokens and the context holds %zu: shorten it, raise -c%s",
+                          ids->n, n_ctx, trims ? "" : ", or use --overflow trim");
+    if (status != NIB_OK) c->n_dropped = before; /* the turns are not what was too long */
     if (c->n_dropped > before)
         nib_cli_warning(c->s.term, "the context of %zu tokens is full: the %zu oldest messages are no longer shown to the model",
                         n_ctx, c->n_dropped);
-    if (ids->n <= n_ctx) return NIB_OK;
-    return nib_fail(err, NIB_E_LIMIT, "the conversation has %zu tokens and the context holds %zu: shorten it, raise -c%s", ids->n,
-                    n_ctx, trims ? "" : ", or use --overflow trim");
+    return status;
 }
 
 /* ---- what the model says */

@@ -357,6 +357,15 @@ class Answers(Case):
         self.ask(t, "short")
         self.assertEqual(self.users(t), ["short"])
 
+    def test_a_message_that_is_too_long_costs_no_turns(self):
+        t = self.start("--temp", 0, "-n", 8, "-c", 256)
+        self.ask(t, "first")
+        t.send("x" * 400 + "\r")
+        t.wait(lambda: b"the context holds 256" in t.bytes)
+        t.send(CTRL_U)
+        self.ask(t, "second")
+        self.assertNotIn(b"no longer shown", t.bytes)
+
     def test_ctrl_c_stops_a_command(self):
         path = os.path.join(Config.scratch, "nobody-writes")
         os.mkfifo(path)
