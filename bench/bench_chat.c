@@ -6,28 +6,12 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/buf.h"
 #include "nib.h"
+#include "timing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { N_MESSAGES = 100, N_ROUNDS = 200 };
-
-static double now_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *ms) {
-    qsort(ms, N_ROUNDS, sizeof *ms, compare);
-    return ms[N_ROUNDS / 2];
-}
 
 static void must(nib_status status, const nib_error *err) {
     if (status == NIB_OK) return;
@@ -65,8 +49,8 @@ static void bench(const nib_gguf *file, const nib_tokenizer *tok, const nib_chat
         n_bytes = prompt.rendered.len;
         nib_chat_prompt_free(&prompt);
     }
-    printf("%-24s open %5.2f  render %5.3f  tokenize %6.3f ms, %zu bytes, %zu tokens\n", nib_chat_source(chat), opening, median(render),
-           median(tokenize), n_bytes, ids.n);
+    printf("%-24s open %5.2f  render %5.3f  tokenize %6.3f ms, %zu bytes, %zu tokens\n", nib_chat_source(chat), opening,
+           median(render, N_ROUNDS), median(tokenize, N_ROUNDS), n_bytes, ids.n);
     nib_token_list_free(&ids);
     nib_chat_free(chat);
 }

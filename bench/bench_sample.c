@@ -5,32 +5,16 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/rng.h"
 #include "nib.h"
+#include "timing.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define N_ROWS 4
 #define N_SAMPLES 400
 #define N_HISTORY 512
-
-static double now_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *ms, size_t n) {
-    qsort(ms, n, sizeof *ms, compare);
-    return ms[n / 2];
-}
 
 static void fill(float *logits, uint32_t n, uint32_t seed) {
     for (uint32_t i = 0; i < n; i++) {
