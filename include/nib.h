@@ -941,6 +941,65 @@ typedef struct nib_engine_figures {
 } nib_engine_figures;
 NIB_API void nib_engine_stats(nib_engine *engine, nib_engine_figures *out);
 
+/* Pictures of the engine for people: every page, every request, every turn. Without a view nothing is noted and nothing is
+ * copied; with one, a picture costs a copy, so ask for it a few times per second. */
+typedef struct nib_engine_view nib_engine_view;
+
+#define NIB_NO_PAGE UINT32_MAX
+
+typedef enum nib_page_state {
+    NIB_PAGE_FREE = 0,
+    NIB_PAGE_CACHED = 1, /* in the tree of pages; used by no running request, kept until another one wants the page */
+    NIB_PAGE_PINNED = 2, /* in the tree, used by running requests */
+    NIB_PAGE_OWN = 3,    /* of running requests only */
+} nib_page_state;
+
+typedef struct nib_page_view {
+    nib_page_state state;
+    uint32_t n_users; /* sequences that hold it */
+    uint32_t link;    /* in the tree: the page that comes before it, NIB_NO_PAGE: none. OWN: the sequence of its request */
+} nib_page_view;
+
+typedef enum nib_phase { NIB_PHASE_WAITING = 0, NIB_PHASE_PREFILL = 1, NIB_PHASE_DECODE = 2 } nib_phase;
+
+typedef struct nib_request_view {
+    uint64_t number, owner; /* number: by arrival, from 0 */
+    nib_phase phase;
+    int32_t priority;
+    uint32_t n_prompt, n_cached, n_computed, n_generated, n_max; /* tokens; n_max: of the answer */
+    uint32_t n_preempted;
+    uint32_t seq, page, n_pages; /* running: its sequence, the last of its pages that is in the tree, pages in all */
+    double age_ms, ttft_ms;
+} nib_request_view;
+
+typedef struct nib_turn_part {
+    uint64_t number; /* of the request */
+    uint32_t n_tok;
+    bool is_prompt;  /* else it is the next token of an answer */
+} nib_turn_part;
+
+typedef struct nib_turn_view {
+    uint64_t number;
+    double ms;
+    uint32_t n_parts;
+    const nib_turn_part *parts;
+} nib_turn_view;
+
+typedef struct nib_engine_picture {
+    uint32_t n_pages, n_requests, n_turns;
+    const nib_page_view *pages;
+    const nib_request_view *requests; /* the running ones, then the first 256 of those that wait */
+    const nib_turn_view *turns;       /* since the last picture; the first 256 */
+    uint64_t n_missed;                /* of turns beyond */
+} nib_engine_picture;
+
+/* Views are freed before their engine; each has one reader at a time. */
+NIB_API nib_status nib_engine_view_new(nib_engine_view **out, nib_engine *engine, nib_error *err);
+NIB_API void nib_engine_view_free(nib_engine_view *view);
+/* Asks for a picture, and returns the one that was asked for before, or NULL while it is not drawn: at the end of a turn, or at
+ * once when nothing runs. Never waits. The picture is valid until the next call. */
+NIB_API const nib_engine_picture *nib_engine_view_next(nib_engine_view *view);
+
 #ifdef __cplusplus
 }
 #endif

@@ -85,7 +85,10 @@ static void *work(void *arg) {
     nib_engine *e = arg;
     for (;;) {
         pthread_mutex_lock(&e->lock);
-        while (!e->n_live && !e->is_quitting) pthread_cond_wait(&e->work, &e->lock);
+        while (!e->n_live && !e->is_quitting) {
+            nib_engine_view_serve(e);
+            pthread_cond_wait(&e->work, &e->lock);
+        }
         bool ends = !e->n_live;
         pthread_mutex_unlock(&e->lock);
         if (ends) return NULL;

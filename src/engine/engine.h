@@ -115,8 +115,9 @@ struct nib_engine {
     uint32_t n_live;      /* requests that have not ended */
     uint64_t next_arrival, n_refused, queued_tokens;
     nib_engine_figures shown;
+    nib_engine_view *views;
+    atomic_bool is_viewed; /* views is not NULL: to be looked at without the lock */
 };
-
 
 /* turn.c */
 void nib_engine_turn(nib_engine *e);
@@ -139,6 +140,11 @@ void nib_engine_pages_stop(nib_engine *e, nib_stream *s);
 void nib_engine_accept(nib_engine *e, nib_stream *s, uint32_t row);
 /* Ends a request, running or waiting; error: NULL unless finish is ERROR. It may be freed by this. */
 void nib_engine_end(nib_engine *e, nib_stream *s, nib_finish finish, const nib_error *error);
+
+/* view.c. What the turn will run, for those who look; what it took, with the lock, as those below; pictures that were asked for. */
+void nib_engine_view_begin(nib_engine *e);
+void nib_engine_view_end(nib_engine *e, double ms);
+void nib_engine_view_serve(nib_engine *e);
 
 /* stream.c. Puts an event where the reader finds it. False: too much is unread already. */
 bool nib_stream_put(nib_stream *s, const nib_stream_event *event);

@@ -193,6 +193,7 @@ static void note(nib_engine *e, double start, double decode_s, bool is_awaited) 
     double wait = (double)e->queued_tokens / per_s;
     f->retry_s = wait < 1 ? 1 : wait > 3600 ? 3600 : (uint32_t)wait + 1;
     e->shown = *f;
+    nib_engine_view_end(e, f->last_turn_ms);
     pthread_mutex_unlock(&e->lock);
 }
 
@@ -205,6 +206,7 @@ void nib_engine_turn(nib_engine *e) {
     uint32_t n_answers = choose_answers(e, &work);
     choose_prompts(e, n_answers, work);
     nib_engine_pages_provide(e);
+    nib_engine_view_begin(e);
     if (e->n_running && run(e, NULL, &err) != NIB_OK) run_one_by_one(e);
     note(e, start, decode_s, n_answers > 0);
 }
