@@ -150,9 +150,9 @@ static void draw_pages(const nib_engine *e, nib_page_view *pages) {
 
 static nib_request_view draw_request(const nib_engine *e, const nib_stream *s, double now) {
     nib_request_view r = {.number = s->item.arrival, .owner = s->item.owner, .priority = s->item.priority,
-                          .n_prompt = s->n_prompt, .n_cached = s->usage.n_cached, .n_generated = s->n_ids - s->n_prompt, .n_max = s->n_max - s->n_prompt,
-                          .n_preempted = s->usage.n_preempted, .seq = NIB_NO_PAGE, .page = NIB_NO_PAGE, .age_ms = 1e3 * (now - s->submitted),
-                          .ttft_ms = s->usage.ttft_ms};
+                          .n_prompt = s->n_prompt, .n_cached = s->usage.n_cached, .n_generated = s->n_ids - s->n_prompt,
+                          .n_max = s->n_max - s->n_prompt, .n_preempted = s->usage.n_preempted, .seq = NIB_NO_PAGE,
+                          .page = NIB_NO_PAGE, .age_ms = 1e3 * (now - s->submitted), .ttft_ms = s->usage.ttft_ms};
     if (!s->is_running) return r;
     r.n_computed = nib_seq_length(e->ctx, s->seq);
     r.n_pages = nib_decode_pages_table(e->ctx, s->seq)->n_pages;
