@@ -837,7 +837,7 @@ typedef struct nib_engine_config {
     nib_context_config context; /* n_seq: requests that run at once, default 16; n_ctx: positions of all of them together;
                                    abort and user are not used */
     uint32_t max_context;       /* positions of one request; 0: all, but no more than the model was trained for */
-    uint32_t max_requests;      /* running and waiting; default 256 */
+    uint32_t max_requests;      /* running and waiting, every answer counted; default 256 */
     uint64_t max_queued_tokens; /* of prompts that are not computed yet; 0 (default): no limit */
     double turn_ms;             /* what a turn that answers are waiting for may take; default 100 */
     uint32_t max_chunk;         /* most tokens of prompts in a turn; 0 (default): by time only */
@@ -863,15 +863,23 @@ typedef struct nib_request {
     size_t n_prompt;
     const nib_sampler_params *sampling; /* NULL: defaults */
     uint32_t max_tokens;          /* 0: as many as the context has room for */
+    uint32_t min_tokens;          /* before, no token that ends the answer is chosen and no stop string looked for */
+    bool ignore_eos;              /* no token that ends a generation or turn is chosen; a grammar that ends has its way */
     const nib_str *stops;
     size_t n_stops;
+    const nib_token *stop_ids;    /* ids that end the answer, too */
+    size_t n_stop_ids;
+    uint32_t n_choices;           /* answers to the prompt, which is computed once; 0: one. Answer i is what a request for one
+                                     with the seed + i would get */
     const nib_chat *chat;         /* whose tokens end the answer, and whose marks are written, of all control tokens; it must
                                      outlive the stream. NULL: a token that ends a generation ends it, none is written */
     nib_grammar *grammar;         /* what the text of the answer must look like; it must outlive the stream. NULL: anything */
     bool special;                 /* write control tokens */
     bool logprobs;                /* of every token */
-    uint32_t n_top;               /* with logprobs: of so many best tokens, too; at most 1000 */
+    bool prompt_logprobs;         /* of the tokens of the prompt but the first: it is computed in any case */
+    uint32_t n_top;               /* with either: of so many best tokens, too; at most 1000 */
     bool hash_logits;
+    double queue_ms, total_ms;    /* how long it may wait to begin, and take in all; 0: for ever */
     int32_t priority;             /* lower first */
     uint64_t owner;               /* requests of different owners have equal shares */
     uint64_t salt;                /* requests of different salts use no pages of each other */
@@ -886,7 +894,7 @@ typedef struct nib_request {
 NIB_API nib_status nib_engine_admits(nib_engine *engine, size_t n_prompt, nib_error *err);
 /* Hands in a request, of which nothing is kept but `chat` and `grammar`. Errors as above, and NIB_E_ARG. */
 NIB_API nib_status nib_engine_submit(nib_stream **out, nib_engine *engine, const nib_request *request, nib_error *err);
-/* Ends a request in whatever state it is, within a turn; its stream gets an END. */
+/* Ends a request in whatever state it is, within a turn; its stream gets its ENDs. */
 NIB_API void nib_engine_cancel(nib_engine *engine, nib_stream *stream);
 
 typedef enum nib_finish {
@@ -895,27 +903,33 @@ typedef enum nib_finish {
     NIB_FINISH_CANCELLED = 2,
     NIB_FINISH_UNREAD = 3,    /* nobody read the stream: max_unread */
     NIB_FINISH_ERROR = 4,
+    NIB_FINISH_TIMEOUT = 5,   /* queue_ms or total_ms are over */
 } nib_finish;
-#define NIB_N_FINISH 5
+#define NIB_N_FINISH 6
 
 typedef struct nib_usage {
-    uint32_t n_prompt, n_cached; /* tokens of the prompt, and those of them that were found computed */
-    uint32_t n_generated;        /* the token that ends the answer included */
+    uint32_t n_prompt, n_cached; /* tokens of the prompt, and those of them that were found computed: the same for all answers */
+    uint32_t n_generated;        /* of this answer; the token that ends it included */
     uint32_t n_preempted;        /* how often it had to make place for others */
     double queue_ms, ttft_ms, total_ms; /* from the submit to the first turn, the first token, the end; 0: never came */
 } nib_usage;
 
-typedef enum nib_stream_kind { NIB_STREAM_TOKEN = 0, NIB_STREAM_END = 1 } nib_stream_kind;
+typedef enum nib_stream_kind {
+    NIB_STREAM_TOKEN = 0,  /* of an answer */
+    NIB_STREAM_END = 1,    /* of an answer; each has one */
+    NIB_STREAM_PROMPT = 2, /* with prompt_logprobs: a token of the prompt, before all others */
+} nib_stream_kind;
 
 /* Pointers are valid until the next call for this stream. */
 typedef struct nib_stream_event {
     nib_stream_kind kind;
+    uint32_t choice;        /* whose: 0 to n_choices - 1 */
     nib_str text;           /* what may be shown now: whole characters, up to a stop string; often empty */
-    nib_token id;           /* TOKEN */
+    nib_token id;           /* TOKEN, PROMPT */
     float logprob;          /* with logprobs: of raw logits */
     const nib_logprob *top; /* best first */
     uint32_t n_top;
-    uint64_t logits_hash;   /* with hash_logits: of the row that the token was chosen from, as nib_logits_hash */
+    uint64_t logits_hash;   /* with hash_logits: of the row that tells of the token, as nib_logits_hash */
     nib_finish finish;      /* END */
     int stop;               /* END: index of the stop string; -1: none */
     nib_usage usage;        /* END */
@@ -923,7 +937,7 @@ typedef struct nib_stream_event {
 } nib_stream_event;
 
 /* The next event; waits for it at most timeout_ms (0: not at all; negative: for ever). False: there is none, and none will
- * come after an END. */
+ * come after the END of every answer. */
 NIB_API bool nib_stream_next(nib_stream *stream, int timeout_ms, nib_stream_event *event);
 /* Cancels the request if it still runs. `ready` is not called any more. */
 NIB_API void nib_stream_free(nib_stream *stream);

@@ -1,12 +1,21 @@
-/* engine/accept.c - a row of logits in; out, the next id of a request, its text, and whether it is the last.
+/* engine/accept.c - rows of logits in; out, the next ids of a choice, their text, and whether one is the last.
  *
- * Whatever goes wrong here ends this request and no other. */
+ * Whatever goes wrong here ends this choice and no other. */
 #include "base/status.h"
 #include "base/sys.h"
 #include "engine/engine.h"
 
+#include <string.h>
+
+static bool is_among(const nib_token *ids, uint32_t n, nib_token id) {
+    for (uint32_t i = 0; i < n; i++)
+        if (ids[i] == id) return true;
+    return false;
+}
+
 static bool ends_answer(const nib_engine *e, const nib_stream *s, nib_token id) {
-    return s->chat ? nib_chat_ends_turn(s->chat, id) : nib_tokenizer_is_eog(e->tok, id);
+    return (s->chat ? nib_chat_ends_turn(s->chat, id) : nib_tokenizer_is_eog(e->tok, id)) ||
+           is_among(s->stop_ids, s->n_stop_ids, id);
 }
 
 static bool is_shown(const nib_engine *e, const nib_stream *s, nib_token id, bool is_end) {
@@ -16,50 +25,76 @@ static bool is_shown(const nib_engine *e, const nib_stream *s, nib_token id, boo
 }
 
 /* Text -> what may be shown of it; *stop: the stop string that is complete. */
-static nib_status pass_stops(nib_stream *s, nib_str piece, nib_str *show, int *stop, nib_error *err) {
+static nib_status pass_stops(nib_engine_choice *c, nib_str piece, nib_str *show, int *stop, nib_error *err) {
+    bool is_early = c->usage.n_generated < c->stream->min_tokens;
     *show = piece;
-    *stop = s->stop ? nib_stop_push(s->stop, piece, show) : -1;
+    *stop = c->stop && !is_early ? nib_stop_push(c->stop, piece, show) : -1;
     if (*stop < -1) return nib_fail_nomem(err, piece.len, "text that may become a stop string");
     return NIB_OK;
 }
 
-static nib_status choose_id(nib_engine *e, nib_stream *s, uint32_t row, nib_stream_event *event, nib_error *err) {
-    const float *logits = nib_logits(e->ctx, row);
-    if (s->matcher) NIB_TRY(nib_matcher_mask(s->matcher, s->mask, nib_model_n_vocab(e->model), err));
-    NIB_TRY(nib_sampler_sample(s->sampler, logits, s->mask, s->n_ids, &event->id, err));
-    NIB_TRY(nib_sampler_accept(s->sampler, event->id, err));
-    if (s->matcher) NIB_TRY(nib_matcher_accept(s->matcher, event->id, err));
-    if (s->hash_logits) event->logits_hash = nib_logits_hash(e->ctx, row);
-    if (!s->logprobs) return NIB_OK;
-    event->top = s->top;
-    event->n_top = s->n_top;
-    return nib_logprobs(logits, nib_model_n_vocab(e->model), event->id, &event->logprob, s->top, s->n_top, err);
+/* ---- what may come next */
+
+static void forbid(uint32_t *mask, const nib_token *ids, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) mask[ids[i] / 32] &= ~(1u << ids[i] % 32);
 }
 
-/* The first token of an answer: its prompt counts as done. */
-static void note_first(nib_engine *e, nib_stream *s) {
-    s->usage.ttft_ms = 1e3 * (nib_sys_now() - s->submitted);
-    e->figures.n_prompt += s->n_prompt;
-    e->figures.n_reused += s->usage.n_cached;
-    pthread_mutex_lock(&e->lock);
-    e->queued_tokens -= s->n_prompt;
-    pthread_mutex_unlock(&e->lock);
+static bool is_empty(const uint32_t *mask, uint32_t n_vocab) {
+    uint32_t n_words = (n_vocab + 31) / 32, all = 0;
+    for (uint32_t i = 0; i < n_words; i++) all |= mask[i];
+    return !all;
+}
+
+/* The mask of the next token, NULL: any. Where a grammar allows nothing but to end, it may. */
+static nib_status make_mask(const nib_engine *e, nib_engine_choice *c, const uint32_t **mask, nib_error *err) {
+    const nib_stream *s = c->stream;
+    uint32_t n_vocab = nib_model_n_vocab(e->model);
+    bool is_early = c->usage.n_generated < s->min_tokens;
+    *mask = c->matcher || is_early || s->ignore_eos ? c->mask : NULL;
+    if (c->matcher) NIB_TRY(nib_matcher_mask(c->matcher, c->mask, n_vocab, err));
+    else if (*mask) memset(c->mask, 0xff, ((size_t)n_vocab + 31) / 32 * sizeof *c->mask);
+    if (!is_early && !s->ignore_eos) return NIB_OK;
+    forbid(c->mask, s->ends, s->n_ends);
+    if (is_early) forbid(c->mask, s->stop_ids, s->n_stop_ids);
+    return c->matcher && is_empty(c->mask, n_vocab) ? nib_matcher_mask(c->matcher, c->mask, n_vocab, err) : NIB_OK;
+}
+
+/* ---- a row */
+
+/* What a row says of the token behind it. */
+static nib_status tell(nib_engine *e, nib_stream *s, uint32_t row, nib_stream_event *event, nib_error *err) {
+    if (s->hash_logits) event->logits_hash = nib_logits_hash(e->ctx, row);
+    if (!(event->kind == NIB_STREAM_PROMPT ? s->prompt_logprobs : s->logprobs)) return NIB_OK;
+    event->top = s->top;
+    event->n_top = s->n_top;
+    return nib_logprobs(nib_logits(e->ctx, row), nib_model_n_vocab(e->model), event->id, &event->logprob, s->top, s->n_top, err);
+}
+
+static nib_status choose_id(nib_engine *e, nib_engine_choice *c, uint32_t row, nib_stream_event *event, nib_error *err) {
+    const uint32_t *mask;
+    NIB_TRY(make_mask(e, c, &mask, err));
+    NIB_TRY(nib_sampler_sample(c->sampler, nib_logits(e->ctx, row), mask, c->n_ids, &event->id, err));
+    NIB_TRY(nib_sampler_accept(c->sampler, event->id, err));
+    if (c->matcher) NIB_TRY(nib_matcher_accept(c->matcher, event->id, err));
+    return tell(e, c->stream, row, event, err);
 }
 
 /* Logits -> id -> text -> event. *finish: why it was the last one, *is_last. */
-static nib_status next_token(nib_engine *e, nib_stream *s, uint32_t row, bool *is_last, nib_finish *finish, nib_error *err) {
-    nib_stream_event event = {.kind = NIB_STREAM_TOKEN, .stop = -1};
+static nib_status next_token(nib_engine *e, nib_engine_choice *c, uint32_t row, bool *is_last, nib_finish *finish,
+                             nib_error *err) {
+    nib_stream *s = c->stream;
+    nib_stream_event event = {.kind = NIB_STREAM_TOKEN, .choice = c->number, .stop = -1};
     nib_str piece = {0};
-    NIB_TRY(choose_id(e, s, row, &event, err));
-    if (s->n_ids == s->n_prompt) note_first(e, s);
-    s->ids[s->n_ids++] = event.id;
-    s->usage.n_generated++;
+    NIB_TRY(choose_id(e, c, row, &event, err));
+    if (c->n_ids == s->n_prompt) c->usage.ttft_ms = 1e3 * (nib_sys_now() - s->submitted);
+    c->ids[c->n_ids++] = event.id;
+    c->usage.n_generated++;
     e->figures.n_generated++;
     bool is_end = ends_answer(e, s, event.id);
-    if (is_shown(e, s, event.id, is_end)) NIB_TRY(nib_detok_push(s->detok, event.id, &piece, err));
-    NIB_TRY(pass_stops(s, piece, &event.text, &s->stop_found, err));
-    bool is_complete = is_end || s->stop_found >= 0 || (s->matcher && nib_matcher_must_end(s->matcher));
-    *is_last = is_complete || s->n_ids == s->n_max;
+    if (is_shown(e, s, event.id, is_end)) NIB_TRY(nib_detok_push(c->detok, event.id, &piece, err));
+    NIB_TRY(pass_stops(c, piece, &event.text, &c->stop_found, err));
+    bool is_complete = is_end || c->stop_found >= 0 || (c->matcher && nib_matcher_must_end(c->matcher));
+    *is_last = is_complete || c->n_ids == s->n_max;
     *finish = is_complete ? NIB_FINISH_STOP : NIB_FINISH_LENGTH;
     if (nib_stream_put(s, &event)) return NIB_OK;
     *is_last = true;
@@ -67,35 +102,87 @@ static nib_status next_token(nib_engine *e, nib_stream *s, uint32_t row, bool *i
     return NIB_OK;
 }
 
-void nib_engine_accept(nib_engine *e, nib_stream *s, uint32_t row) {
+static void accept_row(nib_engine *e, nib_engine_choice *c, uint32_t row) {
     nib_error err;
     nib_finish finish;
     bool is_last;
-    if (next_token(e, s, row, &is_last, &finish, &err) != NIB_OK) nib_engine_end(e, s, NIB_FINISH_ERROR, &err);
-    else if (is_last) nib_engine_end(e, s, finish, NULL);
+    if (next_token(e, c, row, &is_last, &finish, &err) != NIB_OK) nib_engine_end(e, c, NIB_FINISH_ERROR, &err);
+    else if (is_last) nib_engine_end(e, c, finish, NULL);
 }
+
+/* The prompt is computed: all choices take their first token from the same row and go on by themselves. */
+static void begin(nib_engine *e, nib_engine_choice *first, uint32_t row) {
+    nib_stream *s = first->stream;
+    uint32_t n = s->n_choices;
+    nib_engine_choice *choices = s->choices;
+    s->has_begun = true;
+    e->figures.n_prompt += s->n_prompt;
+    e->figures.n_reused += first->usage.n_cached;
+    pthread_mutex_lock(&e->lock);
+    e->queued_tokens -= s->n_prompt;
+    pthread_mutex_unlock(&e->lock);
+    for (uint32_t i = 1; i < n; i++) {
+        choices[i].usage = first->usage;
+        if (!nib_engine_pages_fork(e, first, &choices[i])) nib_sched_queue_push(&e->queue, &choices[i].item);
+    }
+    for (uint32_t i = 0; i < n; i++) accept_row(e, &choices[i], row); /* the last one may free them all */
+}
+
+/* Of a token of the prompt. False: the request has ended. */
+static bool tell_prompt(nib_engine *e, nib_engine_choice *c, uint32_t row) {
+    nib_stream *s = c->stream;
+    nib_error err;
+    nib_stream_event event = {.kind = NIB_STREAM_PROMPT, .text = {"", 0}, .id = s->choices->ids[s->n_told++], .stop = -1};
+    if (tell(e, s, row, &event, &err) != NIB_OK) nib_engine_end(e, c, NIB_FINISH_ERROR, &err);
+    else if (!nib_stream_put(s, &event)) nib_engine_end(e, c, NIB_FINISH_UNREAD, NULL);
+    else return true;
+    return false;
+}
+
+void nib_engine_accept(nib_engine *e, nib_engine_choice *c) {
+    uint32_t row = c->first_row, n = c->n_rows;
+    for (; n && c->row_pos + 1 < c->n_ids; row++, n--, c->row_pos++)
+        if (!tell_prompt(e, c, row)) return;
+    if (n && !c->stream->has_begun) begin(e, c, row);
+    else if (n) accept_row(e, c, row);
+}
+
+/* ---- the end */
 
 /* What was held back, for want of the rest of a character or as the possible start of a stop string. */
-static void give_rest(nib_stream *s, nib_stream_event *event) {
+static void give_rest(nib_engine_choice *c, nib_stream_event *event) {
     nib_str show;
-    if (s->stop_found >= 0) return;
-    if (pass_stops(s, nib_detok_finish(s->detok), &show, &s->stop_found, NULL) != NIB_OK) return;
-    nib_buf_append(&s->rest, show.ptr, show.len);
-    if (s->stop) show = nib_stop_finish(s->stop);
-    if (s->stop) nib_buf_append(&s->rest, show.ptr, show.len);
-    if (s->rest.len) event->text = (nib_str){s->rest.ptr, s->rest.len};
+    if (c->stop_found >= 0) return;
+    if (pass_stops(c, nib_detok_finish(c->detok), &show, &c->stop_found, NULL) != NIB_OK) return;
+    nib_buf_append(&c->rest, show.ptr, show.len);
+    if (c->stop) show = nib_stop_finish(c->stop);
+    if (c->stop) nib_buf_append(&c->rest, show.ptr, show.len);
+    if (c->rest.len) event->text = (nib_str){c->rest.ptr, c->rest.len};
 }
 
-void nib_engine_end(nib_engine *e, nib_stream *s, nib_finish finish, const nib_error *error) {
-    nib_stream_event event = {.kind = NIB_STREAM_END, .text = {"", 0}, .id = NIB_TOKEN_NONE, .finish = finish};
-    give_rest(s, &event);
-    event.stop = s->stop_found;
-    s->usage.total_ms = 1e3 * (nib_sys_now() - s->submitted);
-    event.usage = s->usage;
+static void end_choice(nib_engine *e, nib_engine_choice *c, nib_finish finish, const nib_error *error) {
+    nib_stream_event event = {.kind = NIB_STREAM_END, .choice = c->number, .text = {"", 0}, .id = NIB_TOKEN_NONE,
+                              .finish = finish};
+    give_rest(c, &event);
+    event.stop = c->stop_found;
+    c->usage.total_ms = 1e3 * (nib_sys_now() - c->stream->submitted);
+    event.usage = c->usage;
     event.error = error;
-    if (s->is_running) nib_engine_pages_stop(e, s);
-    else nib_sched_queue_remove(&e->queue, &s->item);
-    nib_sched_queue_leave(&e->queue, &s->item);
+    if (c->is_running) nib_engine_pages_stop(e, c);
+    else if (c->item.next) nib_sched_queue_remove(&e->queue, &c->item);
+    nib_sched_queue_leave(&e->queue, &c->item);
     e->figures.n_finished[finish]++;
-    nib_stream_put_end(s, &event);
+    nib_stream_put_end(c, &event);
+}
+
+void nib_engine_end(nib_engine *e, nib_engine_choice *c, nib_finish finish, const nib_error *error) {
+    nib_stream *s = c->stream;
+    if (s->has_begun) {
+        end_choice(e, c, finish, error);
+        return;
+    }
+    pthread_mutex_lock(&e->lock);
+    e->queued_tokens -= s->n_prompt;
+    pthread_mutex_unlock(&e->lock);
+    for (uint32_t i = 0, n = s->n_choices; i < n; i++) end_choice(e, c + i, finish, error); /* c is the first one */
 }

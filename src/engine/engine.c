@@ -45,10 +45,10 @@ static nib_status make_context(nib_engine *e, nib_error *err) {
 static nib_status make_tables(nib_engine *e, nib_error *err) {
     e->n_seq = e->config.context.n_seq;
     e->running = nib_calloc(e->n_seq, sizeof *e->running);
-    e->rows = nib_calloc(e->n_seq, sizeof *e->rows);
+    e->with_rows = nib_calloc(e->n_seq, sizeof *e->with_rows);
     e->free_seqs = nib_calloc(e->n_seq, sizeof *e->free_seqs);
     e->pages = nib_calloc(e->pool->n_pages, sizeof *e->pages);
-    if (!e->running || !e->rows || !e->free_seqs || !e->pages) return nib_fail_nomem(err, 0, "the tables of an engine");
+    if (!e->running || !e->with_rows || !e->free_seqs || !e->pages) return nib_fail_nomem(err, 0, "the tables of an engine");
     while (e->n_free_seqs < e->n_seq) e->free_seqs[e->n_free_seqs] = e->n_seq - 1 - e->n_free_seqs, e->n_free_seqs++;
     NIB_TRY(nib_batch_new(&e->batch, e->config.context.n_batch, err));
     NIB_TRY(nib_kv_prefix_init(&e->tree, e->pool, err));
@@ -176,7 +176,7 @@ void nib_engine_free(nib_engine *e) {
     nib_batch_free(e->batch);
     nib_context_free(e->ctx);
     nib_free(e->running);
-    nib_free(e->rows);
+    nib_free(e->with_rows);
     nib_free(e->free_seqs);
     nib_free(e->pages);
     pthread_cond_destroy(&e->work);
@@ -186,13 +186,13 @@ void nib_engine_free(nib_engine *e) {
 }
 
 /* With the lock. */
-static nib_status check_room(nib_engine *e, size_t n_prompt, nib_error *err) {
+static nib_status check_room(nib_engine *e, size_t n_prompt, uint32_t n_choices, nib_error *err) {
     uint64_t most = e->config.max_queued_tokens;
     nib_status status = NIB_OK;
     if (n_prompt > e->max_context)
         return nib_fail(err, NIB_E_LIMIT, "the prompt has %zu tokens, the context of a request %u", n_prompt, e->max_context);
     if (e->is_closing) status = nib_fail(err, NIB_E_BUSY, "the engine takes no more requests: it is shutting down");
-    else if (e->n_live >= e->config.max_requests)
+    else if (n_choices > e->config.max_requests - e->n_live)
         status = nib_fail(err, NIB_E_BUSY, "%u requests are running and waiting, at most %u: try again later", e->n_live,
                           e->config.max_requests);
     else if (most && e->queued_tokens && n_prompt > most - (e->queued_tokens < most ? e->queued_tokens : most))
@@ -204,7 +204,7 @@ static nib_status check_room(nib_engine *e, size_t n_prompt, nib_error *err) {
 
 nib_status nib_engine_admits(nib_engine *e, size_t n_prompt, nib_error *err) {
     pthread_mutex_lock(&e->lock);
-    nib_status status = check_room(e, n_prompt, err);
+    nib_status status = check_room(e, n_prompt, 1, err);
     pthread_mutex_unlock(&e->lock);
     return status;
 }
@@ -215,11 +215,12 @@ nib_status nib_engine_submit(nib_stream **out, nib_engine *e, const nib_request 
     NIB_TRY(nib_engine_admits(e, request->n_prompt, err)); /* before any work */
     NIB_TRY(nib_stream_new(&s, e, request, err));
     pthread_mutex_lock(&e->lock);
-    nib_status status = check_room(e, request->n_prompt, err);
+    nib_status status = check_room(e, s->n_prompt, s->n_choices, err);
     if (status == NIB_OK) {
-        s->item.arrival = e->next_arrival++;
+        for (uint32_t i = 0; i < s->n_choices; i++) s->choices[i].item.arrival = e->next_arrival;
+        e->next_arrival++;
         e->queued_tokens += s->n_prompt;
-        e->n_live++;
+        e->n_live += s->n_choices;
         *e->inbox_end = s;
         e->inbox_end = &s->next;
         pthread_cond_signal(&e->work);

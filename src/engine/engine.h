@@ -4,10 +4,13 @@
  * under one lock: the inbox of new requests, a flag to cancel on each stream, and the bytes of events that a stream has not
  * been read of. The thread sleeps when nothing is to be done.
  *
- * A request is a list of ids, prompt and answer alike, of which the first `length` have keys and values in a sequence of the
- * context. Nothing else tells a prompt from an answer: who has one id left to compute is decoding and runs in every turn, who
- * has more is in prefill. A request that must make place gives its sequence back, goes to the queue and later computes what
- * is no longer in the tree: preemption is nothing but length = 0.
+ * A request has one answer or several to the same prompt: choices. A choice is a list of ids, prompt and answer alike, of which
+ * the first `length` have keys and values in a sequence of the context. Nothing else tells a prompt from an answer: who has one
+ * id left to compute is decoding and runs in every turn, who has more is in prefill. A choice that must make place gives its
+ * sequence back, goes to the queue and later computes what is no longer in the tree: preemption is nothing but length = 0.
+ *
+ * The first choice computes the prompt. From the row of logits behind it all choices take their first token; then the others
+ * get copies of its sequence, or, where there is no room, go to the queue like any other.
  *
  * A turn (turn.c):
  *   inbox     new requests go to the queue, cancelled ones end
@@ -35,47 +38,64 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-struct nib_stream {
+/* One answer to a request. The engine's thread's alone, but for what the reader finds at its end. */
+typedef struct nib_engine_choice {
     nib_sched_item item; /* first: the queue gives it back */
-    nib_engine *engine;
-    nib_stream *next;    /* in the inbox */
+    nib_stream *stream;
+    uint32_t number;
 
-    /* Of the request, unchanged after submit. */
-    uint32_t n_prompt, n_max; /* n_max: ids it may have in the end */
-    uint32_t n_top;
-    bool logprobs, hash_logits, special;
-    uint64_t salt;
-    const nib_chat *chat;
-    void (*ready)(void *user);
-    void *user;
-
-    /* The engine's thread. */
-    nib_token *ids; /* n_max */
+    nib_token *ids; /* n_max of the stream */
     uint32_t n_ids;
-    uint32_t n_now, n_reserved; /* tokens and pages of this turn */
-    bool is_passed;             /* looked at in this turn */
+    uint32_t n_now, n_reserved;          /* tokens and pages of this turn */
+    uint32_t first_row, n_rows, row_pos; /* its rows of logits of this turn, and the position of the first */
+    bool is_passed;                      /* looked at in this turn */
     bool is_running;
-    uint32_t seq, pinned, n_shared; /* of a running request: sequence, deepest page of the tree, pages that the tree has */
+    uint32_t seq, pinned, n_shared; /* of a running one: sequence, deepest page of the tree, pages that the tree has */
     bool is_refused;                /* the tree does not take its pages */
     nib_sampler *sampler;
     nib_matcher *matcher; /* NULL without a grammar */
-    uint32_t *mask;       /* of the matcher */
+    uint32_t *mask;       /* of tokens; NULL when there is never one */
     nib_detok *detok;
     nib_stop *stop;      /* NULL without stop strings */
     int stop_found;      /* its string that ended the text; -1: none */
     nib_buf rest;        /* text of the END */
-    nib_logprob *top;
     nib_usage usage;
-    double submitted;
+
+    /* Under the lock. */
+    nib_stream_event end;
+    nib_error error; /* of the END */
+    bool has_ended, end_is_given;
+} nib_engine_choice;
+
+struct nib_stream {
+    nib_engine *engine;
+    nib_stream *next; /* in the inbox */
+
+    /* Of the request, unchanged after submit. */
+    uint32_t n_prompt, n_max; /* n_max: ids that an answer and its prompt may have in the end */
+    uint32_t n_top, min_tokens;
+    bool logprobs, prompt_logprobs, hash_logits, special, ignore_eos;
+    nib_token *ends, *stop_ids; /* ids that end an answer, known only when they may be forbidden; those of the caller */
+    uint32_t n_ends, n_stop_ids;
+    uint64_t salt;
+    const nib_chat *chat;
+    void (*ready)(void *user);
+    void *user;
+    double submitted, queue_until, until;
+
+    /* The engine's thread. */
+    nib_engine_choice *choices; /* until it has begun, the first one stands for all */
+    uint32_t n_choices;
+    bool has_begun;   /* the prompt is computed */
+    uint32_t n_told;  /* tokens of the prompt that were told of, or never will be */
+    nib_logprob *top; /* of one event */
 
     /* Under the lock. */
     pthread_cond_t arrived;
     nib_buf unread; /* events, from `read` on */
     size_t read;
-    nib_stream_event end;
-    nib_error error; /* of the END */
-    bool has_ended, is_abandoned; /* abandoned: freed by its reader */
-    bool end_is_given;
+    uint32_t n_ended;
+    bool is_abandoned; /* freed by its reader */
     atomic_bool is_cancelled;
 
     /* The reader's thread. */
@@ -95,8 +115,8 @@ struct nib_engine {
     nib_kv_prefix tree;
     nib_sched_queue queue;
     nib_sched_cost cost;
-    nib_stream **running, **rows; /* running: the most senior first; rows: whose row of logits is which */
-    uint32_t n_running, n_rows;
+    nib_engine_choice **running, **with_rows; /* running: the most senior first; with_rows: those that have rows of logits */
+    uint32_t n_running, n_with_rows;
     uint32_t *free_seqs, n_free_seqs;
     uint32_t *pages; /* of a match */
     uint32_t n_reserved; /* pages that this turn will take */
@@ -111,8 +131,8 @@ struct nib_engine {
     pthread_mutex_t lock; /* the only one */
     pthread_cond_t work, idle;
     nib_stream *inbox, **inbox_end;
-    bool has_cancelled, is_closing, is_quitting;
-    uint32_t n_live;      /* requests that have not ended */
+    bool is_closing, is_quitting;
+    uint32_t n_live;      /* choices that have not ended */
     uint64_t next_arrival, n_refused, queued_tokens;
     nib_engine_figures shown;
     nib_engine_view *views;
@@ -124,22 +144,27 @@ void nib_engine_turn(nib_engine *e);
 
 /* pages.c. Pages that could be had now, beside those that this turn will take. */
 uint32_t nib_engine_pages_left(const nib_engine *e);
-/* Gives a request a sequence that begins with what the tree has. False: too few pages for it now. */
-bool nib_engine_pages_start(nib_engine *e, nib_stream *s);
+/* Tokens that need not be computed if the tree has them: not those whose logits are wanted. */
+uint32_t nib_engine_pages_usable(const nib_engine_choice *c);
+/* Gives a choice a sequence that begins with what the tree has. False: too few pages for it now. */
+bool nib_engine_pages_start(nib_engine *e, nib_engine_choice *c);
+/* Gives a choice a copy of the sequence of another. False: no sequence is free, or too few pages. */
+bool nib_engine_pages_fork(nib_engine *e, const nib_engine_choice *from, nib_engine_choice *c);
 /* Takes more pages from the tree where a prompt goes on with what others computed meanwhile. */
-void nib_engine_pages_extend(nib_engine *e, nib_stream *s);
-/* Reserves the pages of n more tokens; the most junior requests make place. False: this one has to. */
-bool nib_engine_pages_reserve(nib_engine *e, nib_stream *s, uint32_t n);
+void nib_engine_pages_extend(nib_engine *e, nib_engine_choice *c);
+/* Reserves the pages of n more tokens; the most junior ones make place. False: this one has to. */
+bool nib_engine_pages_reserve(nib_engine *e, nib_engine_choice *c, uint32_t n);
 /* Frees what was reserved. */
 void nib_engine_pages_provide(nib_engine *e);
-void nib_engine_pages_publish(nib_engine *e, nib_stream *s);
-/* The request leaves the context; full pages stay in the tree. */
-void nib_engine_pages_stop(nib_engine *e, nib_stream *s);
+void nib_engine_pages_publish(nib_engine *e, nib_engine_choice *c);
+/* Leaves the context; full pages stay in the tree. */
+void nib_engine_pages_stop(nib_engine *e, nib_engine_choice *c);
 
-/* accept.c. What a row of logits means for a request. */
-void nib_engine_accept(nib_engine *e, nib_stream *s, uint32_t row);
-/* Ends a request, running or waiting; error: NULL unless finish is ERROR. It may be freed by this. */
-void nib_engine_end(nib_engine *e, nib_stream *s, nib_finish finish, const nib_error *error);
+/* accept.c. What the rows of logits of a turn mean for a choice. It may be freed by this. */
+void nib_engine_accept(nib_engine *e, nib_engine_choice *c);
+/* Ends an answer, running or waiting, and all of a request that has not begun; error: NULL unless finish is ERROR. The stream may
+ * be freed by this. */
+void nib_engine_end(nib_engine *e, nib_engine_choice *c, nib_finish finish, const nib_error *error);
 
 /* view.c. What the turn will run, for those who look; what it took, with the lock, as those below; pictures that were asked for. */
 void nib_engine_view_begin(nib_engine *e);
@@ -148,8 +173,10 @@ void nib_engine_view_serve(nib_engine *e);
 
 /* stream.c. Puts an event where the reader finds it. False: too much is unread already. */
 bool nib_stream_put(nib_stream *s, const nib_stream_event *event);
-/* The last event, which always finds a place. The stream may be freed by it. */
-void nib_stream_put_end(nib_stream *s, const nib_stream_event *event);
+/* The last event of a choice, which always finds a place. The stream may be freed by it. */
+void nib_stream_put_end(nib_engine_choice *c, const nib_stream_event *event);
+
+/* request.c */
 nib_status nib_stream_new(nib_stream **out, nib_engine *e, const nib_request *request, nib_error *err);
 void nib_stream_delete(nib_stream *s);
 

@@ -1,15 +1,15 @@
-/* engine/pages.c - which pages a request has: from the tree when it begins, of its own while it runs, back to the tree as
- * they become full; and who makes place when they run out.
+/* engine/pages.c - which pages a choice has: from the tree or another choice when it begins, of its own while it runs, back to
+ * the tree as they become full; and who makes place when they run out.
  *
- * A running request pins the deepest page that it has from the tree. Pages that a turn will take are reserved while it is
+ * A running choice pins the deepest page that it has from the tree. Pages that a turn will take are reserved while it is
  * chosen, so that the batch never lacks one. */
 #include "decode/pages.h"
 #include "engine/engine.h"
 
 #include <string.h>
 
-static nib_kv_table *table_of(const nib_engine *e, const nib_stream *s) {
-    return nib_decode_pages_table(e->ctx, s->seq);
+static nib_kv_table *table_of(const nib_engine *e, const nib_engine_choice *c) {
+    return nib_decode_pages_table(e->ctx, c->seq);
 }
 
 static uint32_t pages_of(uint32_t n) {
@@ -20,13 +20,13 @@ uint32_t nib_engine_pages_left(const nib_engine *e) {
     return e->pool->n_free + nib_kv_prefix_n_idle(&e->tree) - e->n_reserved;
 }
 
-static void move_pin(nib_engine *e, nib_stream *s, uint32_t page) {
+static void move_pin(nib_engine *e, nib_engine_choice *c, uint32_t page) {
     nib_kv_prefix_pin(&e->tree, page);
-    nib_kv_prefix_unpin(&e->tree, s->pinned);
-    s->pinned = page;
+    nib_kv_prefix_unpin(&e->tree, c->pinned);
+    c->pinned = page;
 }
 
-/* Pages that running requests will take for the ids that they have. */
+/* Pages that running choices will take for the ids that they have. */
 static uint32_t pages_promised(const nib_engine *e) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < e->n_running; i++)
@@ -34,65 +34,87 @@ static uint32_t pages_promised(const nib_engine *e) {
     return n;
 }
 
-static void insert_running(nib_engine *e, nib_stream *s) {
+static void insert_running(nib_engine *e, nib_engine_choice *c) {
     uint32_t at = e->n_running++;
-    for (; at > 0 && nib_sched_queue_is_senior(&s->item, &e->running[at - 1]->item); at--) e->running[at] = e->running[at - 1];
-    e->running[at] = s;
+    for (; at > 0 && nib_sched_queue_is_senior(&c->item, &e->running[at - 1]->item); at--) e->running[at] = e->running[at - 1];
+    e->running[at] = c;
 }
 
-/* Tokens of the prompt that need not be computed; what is taken again after a preemption was no gain. */
-static void count_cached(nib_stream *s, uint32_t n_pages) {
-    if (!s->usage.n_preempted) s->usage.n_cached += n_pages * NIB_KV_PAGE;
+/* Tokens of the prompt that need not be computed; what is taken again, or by further choices, was no gain. */
+static void count_cached(nib_engine_choice *c, uint32_t n_pages) {
+    if (!c->usage.n_preempted && !c->stream->has_begun) c->usage.n_cached += n_pages * NIB_KV_PAGE;
 }
 
-bool nib_engine_pages_start(nib_engine *e, nib_stream *s) {
-    uint32_t n = 0; /* of the last id the logits are wanted: it is computed in any case */
-    if (!e->config.no_prefix_cache) n = nib_kv_prefix_match(&e->tree, s->salt, s->ids, s->n_ids - 1, e->pages);
-    s->pinned = n ? e->pages[n - 1] : NIB_KV_PREFIX_ROOT;
-    uint64_t need = (uint64_t)pages_of(s->n_ids) - n + pages_promised(e);
+uint32_t nib_engine_pages_usable(const nib_engine_choice *c) {
+    const nib_stream *s = c->stream;
+    return (s->n_told < s->n_prompt ? s->n_told : c->n_ids) - 1;
+}
+
+bool nib_engine_pages_start(nib_engine *e, nib_engine_choice *c) {
+    uint32_t n = 0;
+    if (!e->config.no_prefix_cache) n = nib_kv_prefix_match(&e->tree, c->stream->salt, c->ids, nib_engine_pages_usable(c), e->pages);
+    c->pinned = n ? e->pages[n - 1] : NIB_KV_PREFIX_ROOT;
+    uint64_t need = (uint64_t)pages_of(c->n_ids) - n + pages_promised(e);
     if (e->n_running && need > nib_engine_pages_left(e)) {
-        nib_kv_prefix_unpin(&e->tree, s->pinned);
+        nib_kv_prefix_unpin(&e->tree, c->pinned);
         return false;
     }
-    s->seq = e->free_seqs[--e->n_free_seqs];
-    s->n_shared = n;
-    s->is_running = true;
-    s->is_refused = false;
-    nib_kv_table_adopt(table_of(e, s), e->pool, e->pages, n);
-    insert_running(e, s);
-    count_cached(s, n);
+    c->seq = e->free_seqs[--e->n_free_seqs];
+    c->n_shared = n;
+    c->is_running = true;
+    c->is_refused = false;
+    nib_kv_table_adopt(table_of(e, c), e->pool, e->pages, n);
+    insert_running(e, c);
+    count_cached(c, n);
     return true;
 }
 
-void nib_engine_pages_extend(nib_engine *e, nib_stream *s) {
-    nib_kv_table *table = table_of(e, s);
-    while (!e->config.no_prefix_cache && table->length == s->n_shared * NIB_KV_PAGE && s->n_ids - table->length > NIB_KV_PAGE) {
-        uint32_t page = nib_kv_prefix_find(&e->tree, s->pinned, s->salt, s->ids + table->length);
+bool nib_engine_pages_fork(nib_engine *e, const nib_engine_choice *from, nib_engine_choice *c) {
+    if (!e->n_free_seqs || pages_promised(e) + 2 > nib_engine_pages_left(e)) return false;
+    if (!e->pool->n_free) e->figures.n_evicted += nib_kv_prefix_evict(&e->tree, 1);
+    uint32_t seq = e->free_seqs[e->n_free_seqs - 1];
+    if (nib_seq_fork(e->ctx, from->seq, seq, NULL) != NIB_OK) return false;
+    e->n_free_seqs--;
+    c->seq = seq;
+    c->pinned = from->pinned;
+    c->n_shared = from->n_shared;
+    c->is_refused = from->is_refused;
+    c->is_running = true;
+    nib_kv_prefix_pin(&e->tree, c->pinned);
+    insert_running(e, c);
+    return true;
+}
+
+void nib_engine_pages_extend(nib_engine *e, nib_engine_choice *c) {
+    nib_kv_table *table = table_of(e, c);
+    while (!e->config.no_prefix_cache && table->length == c->n_shared * NIB_KV_PAGE &&
+           nib_engine_pages_usable(c) >= table->length + NIB_KV_PAGE) {
+        uint32_t page = nib_kv_prefix_find(&e->tree, c->pinned, c->stream->salt, c->ids + table->length);
         if (page == NIB_KV_PREFIX_ROOT) return;
         if (nib_kv_prefix_is_idle(&e->tree, page) && !nib_engine_pages_left(e)) return; /* it was to be evicted for others */
         nib_kv_table_adopt(table, e->pool, &page, 1);
-        move_pin(e, s, page);
-        s->n_shared++;
-        count_cached(s, 1);
+        move_pin(e, c, page);
+        c->n_shared++;
+        count_cached(c, 1);
     }
 }
 
-static void preempt(nib_engine *e, nib_stream *s) {
-    nib_engine_pages_stop(e, s);
-    nib_sched_queue_push(&e->queue, &s->item);
-    s->usage.n_preempted++;
+static void preempt(nib_engine *e, nib_engine_choice *c) {
+    nib_engine_pages_stop(e, c);
+    nib_sched_queue_push(&e->queue, &c->item);
+    c->usage.n_preempted++;
     e->figures.n_preempted++;
 }
 
-bool nib_engine_pages_reserve(nib_engine *e, nib_stream *s, uint32_t n) {
-    uint32_t need = nib_kv_table_pages_for(table_of(e, s), n);
+bool nib_engine_pages_reserve(nib_engine *e, nib_engine_choice *c, uint32_t n) {
+    uint32_t need = nib_kv_table_pages_for(table_of(e, c), n);
     while (need > nib_engine_pages_left(e)) {
-        nib_stream *junior = e->running[e->n_running - 1];
-        if (junior == s) return false;
+        nib_engine_choice *junior = e->running[e->n_running - 1];
+        if (junior == c) return false;
         preempt(e, junior);
     }
-    s->n_now = n;
-    s->n_reserved = need;
+    c->n_now = n;
+    c->n_reserved = need;
     e->n_reserved += need;
     return true;
 }
@@ -104,27 +126,27 @@ void nib_engine_pages_provide(nib_engine *e) {
     for (uint32_t i = 0; i < e->n_running; i++) e->running[i]->n_reserved = 0;
 }
 
-void nib_engine_pages_publish(nib_engine *e, nib_stream *s) {
-    nib_kv_table *table = table_of(e, s);
-    while (!e->config.no_prefix_cache && !s->is_refused && table->length - s->n_shared * NIB_KV_PAGE >= NIB_KV_PAGE) {
-        uint32_t i = s->n_shared, own = table->pages[i];
-        uint32_t page = nib_kv_prefix_insert(&e->tree, s->pinned, s->salt, s->ids + i * NIB_KV_PAGE, own);
-        s->is_refused = page == NIB_KV_PREFIX_ROOT;
-        if (s->is_refused) return;
+void nib_engine_pages_publish(nib_engine *e, nib_engine_choice *c) {
+    nib_kv_table *table = table_of(e, c);
+    while (!e->config.no_prefix_cache && !c->is_refused && table->length - c->n_shared * NIB_KV_PAGE >= NIB_KV_PAGE) {
+        uint32_t i = c->n_shared, own = table->pages[i];
+        uint32_t page = nib_kv_prefix_insert(&e->tree, c->pinned, c->stream->salt, c->ids + i * NIB_KV_PAGE, own);
+        c->is_refused = page == NIB_KV_PREFIX_ROOT;
+        if (c->is_refused) return;
         if (page != own) nib_kv_table_replace(table, e->pool, i, page);
-        move_pin(e, s, page);
-        s->n_shared++;
+        move_pin(e, c, page);
+        c->n_shared++;
     }
 }
 
-void nib_engine_pages_stop(nib_engine *e, nib_stream *s) {
+void nib_engine_pages_stop(nib_engine *e, nib_engine_choice *c) {
     uint32_t at = 0;
-    while (e->running[at] != s) at++;
+    while (e->running[at] != c) at++;
     memmove(&e->running[at], &e->running[at + 1], (--e->n_running - at) * sizeof *e->running);
-    e->n_reserved -= s->n_reserved;
-    s->n_now = s->n_reserved = 0;
-    s->is_running = false;
-    nib_seq_free(e->ctx, s->seq);
-    nib_kv_prefix_unpin(&e->tree, s->pinned);
-    e->free_seqs[e->n_free_seqs++] = s->seq;
+    e->n_reserved -= c->n_reserved;
+    c->n_now = c->n_reserved = 0;
+    c->is_running = false;
+    nib_seq_free(e->ctx, c->seq);
+    nib_kv_prefix_unpin(&e->tree, c->pinned);
+    e->free_seqs[e->n_free_seqs++] = c->seq;
 }

@@ -9,16 +9,16 @@
 #define LEAST_WORK 8.0 /* of prompts, however long the answers take */
 #define TILE 16        /* tokens that kernels take at once: a part of a prompt fills the last tile */
 
-static uint32_t length_of(const nib_engine *e, const nib_stream *s) {
-    return nib_seq_length(e->ctx, s->seq);
+static uint32_t length_of(const nib_engine *e, const nib_engine_choice *c) {
+    return nib_seq_length(e->ctx, c->seq);
 }
 
-static uint32_t n_left(const nib_engine *e, const nib_stream *s) {
-    return s->n_ids - length_of(e, s);
+static uint32_t n_left(const nib_engine *e, const nib_engine_choice *c) {
+    return c->n_ids - length_of(e, c);
 }
 
-static nib_stream *stream_of(nib_sched_item *item) {
-    return (nib_stream *)(void *)item; /* its first member */
+static nib_engine_choice *choice_of(nib_sched_item *item) {
+    return (nib_engine_choice *)(void *)item; /* its first member */
 }
 
 /* ---- admit */
@@ -30,66 +30,71 @@ static void take_inbox(nib_engine *e) {
     e->inbox_end = &e->inbox;
     pthread_mutex_unlock(&e->lock);
     for (; s; s = s->next) {
-        nib_sched_queue_enter(&e->queue, &s->item);
-        nib_sched_queue_push(&e->queue, &s->item);
+        for (uint32_t i = 0; i < s->n_choices; i++) nib_sched_queue_enter(&e->queue, &s->choices[i].item);
+        nib_sched_queue_push(&e->queue, &s->choices[0].item);
     }
 }
 
-static void end_cancelled(nib_engine *e) {
-    pthread_mutex_lock(&e->lock);
-    bool any = e->has_cancelled, all = atomic_load(&e->is_killed);
-    e->has_cancelled = false;
-    pthread_mutex_unlock(&e->lock);
-    if (!any && !all) return;
+/* Is somebody, or the time, against it? */
+static bool must_end(const nib_engine *e, const nib_engine_choice *c, double now, nib_finish *finish) {
+    const nib_stream *s = c->stream;
+    bool is_over = now > s->until || (now > s->queue_until && c->usage.queue_ms == 0);
+    *finish = is_over ? NIB_FINISH_TIMEOUT : NIB_FINISH_CANCELLED;
+    return is_over || atomic_load(&s->is_cancelled) || atomic_load(&e->is_killed);
+}
+
+static void end_unwanted(nib_engine *e) {
+    double now = nib_sys_now();
+    nib_finish finish;
     for (uint32_t i = e->n_running; i-- > 0;)
-        if (all || atomic_load(&e->running[i]->is_cancelled)) nib_engine_end(e, e->running[i], NIB_FINISH_CANCELLED, NULL);
+        if (must_end(e, e->running[i], now, &finish)) nib_engine_end(e, e->running[i], finish, NULL);
     for (nib_sched_item *item = e->queue.waiting.next, *next; item != &e->queue.waiting; item = next) {
         next = item->next;
-        if (all || atomic_load(&stream_of(item)->is_cancelled))
-            nib_engine_end(e, stream_of(item), NIB_FINISH_CANCELLED, NULL);
+        if (must_end(e, choice_of(item), now, &finish)) nib_engine_end(e, choice_of(item), finish, NULL);
     }
 }
 
 static void admit(nib_engine *e) {
     nib_sched_item *item;
     while (e->n_free_seqs && (item = nib_sched_queue_next(&e->queue))) {
-        nib_stream *s = stream_of(item);
-        if (!nib_engine_pages_start(e, s)) return; /* it is next; others do not pass it */
+        nib_engine_choice *c = choice_of(item);
+        if (!nib_engine_pages_start(e, c)) return; /* it is next; others do not pass it */
         nib_sched_queue_remove(&e->queue, item);
-        if (s->usage.queue_ms == 0) s->usage.queue_ms = 1e3 * (nib_sys_now() - s->submitted);
+        if (c->usage.queue_ms == 0) c->usage.queue_ms = 1e3 * (nib_sys_now() - c->stream->submitted);
     }
 }
 
 /* ---- choose */
 
-/* Is another request computing just the page that this one needs next? */
-static bool has_twin(const nib_engine *e, const nib_stream *s) {
-    uint32_t at = s->n_shared * NIB_KV_PAGE;
-    if (e->config.no_prefix_cache || length_of(e, s) != at || s->n_ids - at <= NIB_KV_PAGE) return false;
+/* Is another one computing just the page that this one needs next? */
+static bool has_twin(const nib_engine *e, const nib_engine_choice *c) {
+    uint32_t at = c->n_shared * NIB_KV_PAGE;
+    if (e->config.no_prefix_cache || length_of(e, c) != at || nib_engine_pages_usable(c) < at + NIB_KV_PAGE) return false;
     for (uint32_t i = 0; i < e->n_running; i++) {
-        const nib_stream *o = e->running[i];
-        if (o != s && o->n_now && !o->is_refused && o->pinned == s->pinned && o->salt == s->salt && o->n_shared == s->n_shared &&
-            o->n_ids - at >= NIB_KV_PAGE && memcmp(o->ids + at, s->ids + at, NIB_KV_PAGE * sizeof *s->ids) == 0)
+        const nib_engine_choice *o = e->running[i];
+        if (o != c && o->n_now && !o->is_refused && o->pinned == c->pinned && o->stream->salt == c->stream->salt &&
+            o->n_shared == c->n_shared && o->n_ids - at >= NIB_KV_PAGE &&
+            memcmp(o->ids + at, c->ids + at, NIB_KV_PAGE * sizeof *c->ids) == 0)
             return true;
     }
     return false;
 }
 
 /* The next prompt to compute; NULL: none is left. */
-static nib_stream *next_prompt(const nib_engine *e) {
-    nib_stream *best = NULL;
+static nib_engine_choice *next_prompt(const nib_engine *e) {
+    nib_engine_choice *best = NULL;
     for (uint32_t i = 0; i < e->n_running; i++) {
-        nib_stream *s = e->running[i];
-        if (s->n_now || s->is_passed || n_left(e, s) == 1) continue;
-        if (!best || nib_sched_queue_is_before(&e->queue, &s->item, &best->item)) best = s;
+        nib_engine_choice *c = e->running[i];
+        if (c->n_now || c->is_passed || n_left(e, c) == 1) continue;
+        if (!best || nib_sched_queue_is_before(&e->queue, &c->item, &best->item)) best = c;
     }
     return best;
 }
 
 /* How much of a prompt fits into the work that is left, behind n_tok other tokens. */
-static uint32_t part_of(const nib_engine *e, const nib_stream *s, double work, uint32_t n_most, uint32_t n_tok) {
-    uint32_t left = n_left(e, s), n = left < n_most ? left : n_most;
-    while (n > 1 && nib_sched_cost_work(&e->cost, length_of(e, s), n) > work) n -= 1 + n / 32;
+static uint32_t part_of(const nib_engine *e, const nib_engine_choice *c, double work, uint32_t n_most, uint32_t n_tok) {
+    uint32_t left = n_left(e, c), n = left < n_most ? left : n_most;
+    while (n > 1 && nib_sched_cost_work(&e->cost, length_of(e, c), n) > work) n -= 1 + n / 32;
     if (n < left && n > TILE) n -= (n_tok + n) % TILE;
     return n;
 }
@@ -97,55 +102,71 @@ static uint32_t part_of(const nib_engine *e, const nib_stream *s, double work, u
 static uint32_t choose_answers(nib_engine *e, double *work) {
     uint32_t n_tok = 0;
     for (uint32_t i = 0; i < e->n_running; i++) {
-        nib_stream *s = e->running[i];
-        s->n_now = 0;
-        s->is_passed = false;
-        if (n_left(e, s) > 1 || !nib_engine_pages_reserve(e, s, 1)) continue;
-        *work += nib_sched_cost_work(&e->cost, length_of(e, s), 1);
+        nib_engine_choice *c = e->running[i];
+        c->n_now = 0;
+        c->is_passed = false;
+        if (n_left(e, c) > 1 || !nib_engine_pages_reserve(e, c, 1)) continue;
+        *work += nib_sched_cost_work(&e->cost, length_of(e, c), 1);
         n_tok++;
     }
     return n_tok;
 }
 
 static void choose_prompts(nib_engine *e, uint32_t n_tok, double work) {
-    const nib_engine_config *c = &e->config;
-    double ms = n_tok || c->turn_ms > ALONE_MS ? c->turn_ms : ALONE_MS;
+    const nib_engine_config *config = &e->config;
+    double ms = n_tok || config->turn_ms > ALONE_MS ? config->turn_ms : ALONE_MS;
     double left = nib_sched_cost_fit(&e->cost, ms - e->overhead_ms) - work;
-    uint32_t n_most = c->context.n_ubatch > n_tok ? c->context.n_ubatch - n_tok : 1;
-    if (c->max_chunk && n_most > c->max_chunk) n_most = c->max_chunk;
+    uint32_t n_most = config->context.n_ubatch > n_tok ? config->context.n_ubatch - n_tok : 1;
+    uint32_t n_rows = nib_context_n_logits(e->ctx) - e->n_running; /* beside one of each */
+    if (config->max_chunk && n_most > config->max_chunk) n_most = config->max_chunk;
     if (left < LEAST_WORK) left = LEAST_WORK;
-    nib_stream *s;
+    nib_engine_choice *c;
     e->is_cut = false;
-    while (n_most > 0 && left >= 1 && (s = next_prompt(e))) {
-        nib_engine_pages_extend(e, s);
-        uint32_t n = part_of(e, s, left, n_most, n_tok);
-        s->is_passed = true;
-        if (has_twin(e, s) || !nib_engine_pages_reserve(e, s, n)) continue;
-        e->is_cut |= n < n_left(e, s) && n < n_most;
-        left -= nib_sched_cost_work(&e->cost, length_of(e, s), n);
+    while (n_most > 0 && left >= 1 && (c = next_prompt(e))) {
+        nib_engine_pages_extend(e, c);
+        bool is_told = c->stream->n_told < c->stream->n_prompt; /* a row of each token */
+        uint32_t n = part_of(e, c, left, is_told && n_rows + 1 < n_most ? n_rows + 1 : n_most, n_tok);
+        c->is_passed = true;
+        if (has_twin(e, c) || !nib_engine_pages_reserve(e, c, n)) continue;
+        e->is_cut |= n < n_left(e, c) && n < n_most;
+        left -= nib_sched_cost_work(&e->cost, length_of(e, c), n);
         n_most -= n;
         n_tok += n;
+        if (is_told) n_rows -= n - 1;
     }
 }
 
 /* ---- run */
 
-static nib_status add_tokens(nib_engine *e, nib_stream *s, double *work, nib_error *err) {
-    uint32_t length = length_of(e, s);
-    for (uint32_t i = 0; i < s->n_now; i++)
-        NIB_TRY(nib_batch_add(e->batch, s->ids[length + i], NIB_POS_NEXT, s->seq, length + i + 1 == s->n_ids, err));
-    if (length + s->n_now == s->n_ids) e->rows[e->n_rows++] = s;
-    *work += nib_sched_cost_work(&e->cost, length, s->n_now);
+/* Are the logits of a position wanted: for the next token of an answer, or for what they say of the prompt's? */
+static bool wants_row(const nib_engine_choice *c, uint32_t pos) {
+    const nib_stream *s = c->stream;
+    return pos + 1 >= c->n_ids || (pos + 1 >= s->n_told && pos + 1 < s->n_prompt);
+}
+
+static nib_status add_tokens(nib_engine *e, nib_engine_choice *c, double *work, uint32_t *n_rows, nib_error *err) {
+    uint32_t length = length_of(e, c);
+    c->first_row = *n_rows;
+    c->n_rows = 0;
+    for (uint32_t pos = length; pos < length + c->n_now; pos++) {
+        bool is_row = wants_row(c, pos);
+        if (is_row && !c->n_rows++) c->row_pos = pos;
+        NIB_TRY(nib_batch_add(e->batch, c->ids[pos], NIB_POS_NEXT, c->seq, is_row, err));
+    }
+    *n_rows += c->n_rows;
+    if (c->n_rows) e->with_rows[e->n_with_rows++] = c;
+    *work += nib_sched_cost_work(&e->cost, length, c->n_now);
     return NIB_OK;
 }
 
-/* What was chosen, or of it only one request. */
-static nib_status run(nib_engine *e, nib_stream *only, nib_error *err) {
+/* What was chosen, or of it only one choice. */
+static nib_status run(nib_engine *e, nib_engine_choice *only, nib_error *err) {
     double work = 0;
+    uint32_t n_rows = 0;
     nib_batch_clear(e->batch);
-    e->n_rows = 0;
+    e->n_with_rows = 0;
     for (uint32_t i = 0; i < e->n_running; i++)
-        if (!only || e->running[i] == only) NIB_TRY(add_tokens(e, e->running[i], &work, err));
+        if (!only || e->running[i] == only) NIB_TRY(add_tokens(e, e->running[i], &work, &n_rows, err));
     double start = nib_sys_now();
     NIB_TRY(nib_decode(e->ctx, e->batch, err));
     double ms = 1e3 * (nib_sys_now() - start);
@@ -153,13 +174,13 @@ static nib_status run(nib_engine *e, nib_stream *only, nib_error *err) {
     if (e->is_cut) nib_sched_cost_fade(&e->cost, work);
     e->figures.decode_s += ms / 1e3;
     for (uint32_t i = 0; i < e->n_running; i++) {
-        nib_stream *s = e->running[i];
-        if (!s->n_now || (only && s != only)) continue;
-        nib_sched_queue_charge(&e->queue, &s->item, s->n_now);
-        s->n_now = 0;
-        nib_engine_pages_publish(e, s);
+        nib_engine_choice *c = e->running[i];
+        if (!c->n_now || (only && c != only)) continue;
+        nib_sched_queue_charge(&e->queue, &c->item, c->n_now);
+        c->n_now = 0;
+        nib_engine_pages_publish(e, c);
     }
-    for (uint32_t i = 0; i < e->n_rows; i++) nib_engine_accept(e, e->rows[i], i); /* may end it */
+    for (uint32_t i = 0; i < e->n_with_rows; i++) nib_engine_accept(e, e->with_rows[i]); /* may end it */
     return NIB_OK;
 }
 
@@ -167,10 +188,10 @@ static nib_status run(nib_engine *e, nib_stream *only, nib_error *err) {
 static void run_one_by_one(nib_engine *e) {
     nib_error err;
     for (uint32_t i = 0; i < e->n_running && !atomic_load(&e->is_killed);) {
-        nib_stream *s = e->running[i];
-        nib_status status = s->n_now ? run(e, s, &err) : NIB_OK;
-        if (status != NIB_OK && status != NIB_E_CANCELLED) nib_engine_end(e, s, NIB_FINISH_ERROR, &err);
-        i += i < e->n_running && e->running[i] == s; /* it may have ended */
+        nib_engine_choice *c = e->running[i];
+        nib_status status = c->n_now ? run(e, c, &err) : NIB_OK;
+        if (status != NIB_OK && status != NIB_E_CANCELLED) nib_engine_end(e, c, NIB_FINISH_ERROR, &err);
+        i += i < e->n_running && e->running[i] == c; /* it may have ended */
     }
 }
 
@@ -201,7 +222,7 @@ void nib_engine_turn(nib_engine *e) {
     nib_error err;
     double start = nib_sys_now(), work = 0, decode_s = e->figures.decode_s;
     take_inbox(e);
-    end_cancelled(e);
+    end_unwanted(e);
     admit(e);
     uint32_t n_answers = choose_answers(e, &work);
     choose_prompts(e, n_answers, work);
