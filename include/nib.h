@@ -977,7 +977,7 @@ typedef struct nib_page_view {
 typedef enum nib_phase { NIB_PHASE_WAITING = 0, NIB_PHASE_PREFILL = 1, NIB_PHASE_DECODE = 2 } nib_phase;
 
 typedef struct nib_request_view {
-    uint64_t number, owner; /* number: by arrival, from 0 */
+    uint64_t number, owner; /* number: by arrival, from 0; every answer of a request has its own */
     nib_phase phase;
     int32_t priority;
     uint32_t n_prompt, n_cached, n_computed, n_generated, n_max; /* tokens; n_max: of the answer */

@@ -217,8 +217,7 @@ nib_status nib_engine_submit(nib_stream **out, nib_engine *e, const nib_request 
     pthread_mutex_lock(&e->lock);
     nib_status status = check_room(e, s->n_prompt, s->n_choices, err);
     if (status == NIB_OK) {
-        for (uint32_t i = 0; i < s->n_choices; i++) s->choices[i].item.arrival = e->next_arrival;
-        e->next_arrival++;
+        for (uint32_t i = 0; i < s->n_choices; i++) s->choices[i].item.arrival = e->next_arrival++;
         e->queued_tokens += s->n_prompt;
         e->n_live += s->n_choices;
         *e->inbox_end = s;

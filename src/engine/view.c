@@ -122,10 +122,10 @@ static void note_turn(const nib_engine *e, notes *n) {
     nib_turn_view *turn = &n->turns[n->n++];
     *turn = (nib_turn_view){.number = e->figures.n_turns, .parts = parts};
     for (uint32_t i = 0; i < e->n_running; i++) {
-        const nib_stream *s = e->running[i];
-        if (!s->n_now) continue;
-        bool is_prompt = s->n_ids - nib_seq_length(e->ctx, s->seq) > 1;
-        parts[turn->n_parts++] = (nib_turn_part){s->item.arrival, s->n_now, is_prompt};
+        const nib_engine_choice *c = e->running[i];
+        if (!c->n_now) continue;
+        bool is_prompt = c->n_ids - nib_seq_length(e->ctx, c->seq) > 1;
+        parts[turn->n_parts++] = (nib_turn_part){c->item.arrival, c->n_now, is_prompt};
     }
 }
 
@@ -148,26 +148,27 @@ static void draw_pages(const nib_engine *e, nib_page_view *pages) {
     }
 }
 
-static nib_request_view draw_request(const nib_engine *e, const nib_stream *s, double now) {
-    nib_request_view r = {.number = s->item.arrival, .owner = s->item.owner, .priority = s->item.priority,
-                          .n_prompt = s->n_prompt, .n_cached = s->usage.n_cached, .n_generated = s->n_ids - s->n_prompt,
-                          .n_max = s->n_max - s->n_prompt, .n_preempted = s->usage.n_preempted, .seq = NIB_NO_PAGE,
-                          .page = NIB_NO_PAGE, .age_ms = 1e3 * (now - s->submitted), .ttft_ms = s->usage.ttft_ms};
-    if (!s->is_running) return r;
-    r.n_computed = nib_seq_length(e->ctx, s->seq);
-    r.n_pages = nib_decode_pages_table(e->ctx, s->seq)->n_pages;
-    r.seq = s->seq;
-    r.page = s->pinned;
-    r.phase = s->n_ids - r.n_computed > 1 ? NIB_PHASE_PREFILL : NIB_PHASE_DECODE;
+static nib_request_view draw_request(const nib_engine *e, const nib_engine_choice *c, double now) {
+    const nib_stream *s = c->stream;
+    nib_request_view r = {.number = c->item.arrival, .owner = c->item.owner, .priority = c->item.priority,
+                          .n_prompt = s->n_prompt, .n_cached = c->usage.n_cached, .n_generated = c->n_ids - s->n_prompt,
+                          .n_max = s->n_max - s->n_prompt, .n_preempted = c->usage.n_preempted, .seq = NIB_NO_PAGE,
+                          .page = NIB_NO_PAGE, .age_ms = 1e3 * (now - s->submitted), .ttft_ms = c->usage.ttft_ms};
+    if (!c->is_running) return r;
+    r.n_computed = nib_seq_length(e->ctx, c->seq);
+    r.n_pages = nib_decode_pages_table(e->ctx, c->seq)->n_pages;
+    r.seq = c->seq;
+    r.page = c->pinned;
+    r.phase = c->n_ids - r.n_computed > 1 ? NIB_PHASE_PREFILL : NIB_PHASE_DECODE;
     return r;
 }
 
 /* What a request has beside the tree. */
-static void draw_own(const nib_engine *e, const nib_stream *s, nib_page_view *pages) {
-    const nib_kv_table *table = nib_decode_pages_table(e->ctx, s->seq);
-    for (uint32_t i = s->n_shared; i < table->n_pages; i++) {
+static void draw_own(const nib_engine *e, const nib_engine_choice *c, nib_page_view *pages) {
+    const nib_kv_table *table = nib_decode_pages_table(e->ctx, c->seq);
+    for (uint32_t i = c->n_shared; i < table->n_pages; i++) {
         nib_page_view *page = &pages[table->pages[i]];
-        if (page->state == NIB_PAGE_OWN) page->link = s->seq;
+        if (page->state == NIB_PAGE_OWN) page->link = c->seq;
     }
 }
 
@@ -180,7 +181,7 @@ static void draw_requests(const nib_engine *e, drawing *d) {
     }
     const nib_sched_item *end = &e->queue.waiting;
     for (const nib_sched_item *item = end->next; item != end && n < e->n_seq + MAX_WAITING; item = item->next)
-        d->requests[n++] = draw_request(e, (const nib_stream *)(const void *)item, now);
+        d->requests[n++] = draw_request(e, (const nib_engine_choice *)(const void *)item, now);
     d->picture.n_requests = n;
 }
 
