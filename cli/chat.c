@@ -9,15 +9,14 @@
 /* ---- opening */
 
 /* --chat-template is a name, or the template itself. */
-static nib_status choose_template(nib_cli_chat *c, nib_chat_config *config, nib_error *err) {
-    const nib_cli_options *opt = &c->opt;
+static nib_status choose_template(const nib_cli_options *opt, nib_buf *text, nib_chat_config *config, nib_error *err) {
     const char *given = opt->chat_template;
     if (given && opt->template_file)
         return nib_fail(err, NIB_E_ARG, "--chat-template and --chat-template-file say the same: leave one out");
     if (opt->template_file) {
-        NIB_TRY(nib_cli_input_file(opt->template_file, &c->template_text, err));
-        config->text = c->template_text.ptr ? c->template_text.ptr : "";
-        config->text_len = c->template_text.len;
+        NIB_TRY(nib_cli_input_file(opt->template_file, text, err));
+        config->text = text->ptr ? text->ptr : "";
+        config->text_len = text->len;
     } else if (given && strchr(given, '{')) {
         config->text = given;
         config->text_len = strlen(given);
@@ -30,12 +29,20 @@ static nib_status choose_template(nib_cli_chat *c, nib_chat_config *config, nib_
     return NIB_OK;
 }
 
-static nib_status open_template(nib_cli_chat *c, nib_error *err) {
+nib_status nib_cli_chat_template(nib_chat **out, const nib_cli_session *s, nib_error *err) {
     nib_chat_config config = NIB_CHAT_CONFIG_INIT;
-    config.format = c->opt.format;
-    config.variant = c->opt.template_name;
-    NIB_TRY(choose_template(c, &config, err));
-    NIB_TRY(nib_chat_new(&c->chat, c->s.file, c->s.tok, &config, err));
+    nib_buf text = {0};
+    *out = NULL;
+    config.format = s->opt->format;
+    config.variant = s->opt->template_name;
+    nib_status status = choose_template(s->opt, &text, &config, err);
+    if (status == NIB_OK) status = nib_chat_new(out, s->file, s->tok, &config, err);
+    nib_buf_free(&text);
+    return status;
+}
+
+static nib_status open_template(nib_cli_chat *c, nib_error *err) {
+    NIB_TRY(nib_cli_chat_template(&c->chat, &c->s, err));
     nib_str stop;
     for (size_t i = 0; (stop = nib_chat_stop(c->chat, i)).ptr; i++)
         if (!nib_cli_list_append(&c->stops.list, &stop, 1, sizeof stop)) return nib_fail_nomem(err, sizeof stop, "stop strings");
@@ -108,7 +115,6 @@ void nib_cli_chat_close(nib_cli_chat *c) {
     json_decref(c->messages);
     json_decref(c->tools);
     json_decref(c->kwargs);
-    nib_buf_free(&c->template_text);
     nib_chat_free(c->chat);
     nib_cli_session_close(&c->s);
     *c = (nib_cli_chat){0};

@@ -29,7 +29,6 @@ typedef struct nib_cli_chat {
     nib_cli_options opt; /* as given on the command line, then as /set changes it */
     nib_cli_session s;
     nib_chat *chat;
-    nib_buf template_text; /* of --chat-template-file */
     json_t *kwargs;        /* of --chat-template-kwargs: an object, or NULL */
     json_t *tools;         /* an array, or NULL */
     json_t *messages;      /* an array: all of the conversation, also what no longer fits */
@@ -45,6 +44,9 @@ typedef struct nib_cli_chat {
     nib_cli_generation g;  /* finish_reason also "tool_calls"; NULL before the first answer */
     size_t n_reasoning;    /* tokens */
 } nib_cli_chat;
+
+/* The template of the options, or else the model's. */
+nib_status nib_cli_chat_template(nib_chat **out, const nib_cli_session *s, nib_error *err);
 
 /* Opens the model of the options, with its template, and begins a conversation: that of --messages, and the message of
  * --system. Close in any case. */

@@ -1,6 +1,7 @@
 /* cli/json.c - values of nib as JSON, and the loop over JSON lines of tokenize, detokenize and score. */
 #include "json.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "base/utf8.h"
@@ -33,29 +34,17 @@ void nib_cli_json_init(void) {
 
 /* ---- values */
 
-/* The length of the character at the start of text, or 0 when it is not UTF-8. */
-static size_t utf8_length(nib_str text) {
-    uint32_t cp;
-    return nib_utf8_char(text.ptr, text.len, &cp);
-}
-
 bool nib_cli_json_is_utf8(nib_str text) {
+    uint32_t cp;
     for (size_t i = 0, n; i < text.len; i += n)
-        if (!(n = utf8_length((nib_str){text.ptr + i, text.len - i}))) return false;
+        if (!(n = nib_utf8_char(text.ptr + i, text.len - i, &cp))) return false;
     return true;
 }
 
 json_t *nib_cli_json_str(nib_str text) {
     if (nib_cli_json_is_utf8(text)) return json_stringn_nocheck(text.ptr ? text.ptr : "", text.len);
     nib_buf clean = {0};
-    for (size_t i = 0; i < text.len;) {
-        size_t n = utf8_length((nib_str){text.ptr + i, text.len - i});
-        if (n)
-            nib_buf_append(&clean, text.ptr + i, n);
-        else
-            nib_buf_str(&clean, "\xef\xbf\xbd");
-        i += n ? n : 1;
-    }
+    nib_buf_utf8(&clean, text);
     json_t *value = clean.failed ? json_null() : json_stringn_nocheck(clean.ptr, clean.len);
     nib_buf_free(&clean);
     return value;
@@ -161,28 +150,10 @@ nib_status nib_cli_json_get_text(json_t *request, nib_buf *bytes, nib_str *text,
 
 /* ---- reading */
 
-/* jansson recurses on nesting: look before it does. */
-static bool too_deep(nib_str text) {
-    int depth = 0;
-    bool in_string = false;
-    for (size_t i = 0; i < text.len; i++) {
-        char c = text.ptr[i];
-        if (in_string && c == '\\')
-            i++;
-        else if (c == '"')
-            in_string = !in_string;
-        else if (!in_string && (c == '[' || c == '{') && ++depth > MAX_DEPTH)
-            return true;
-        else if (!in_string && (c == ']' || c == '}'))
-            depth--;
-    }
-    return false;
-}
-
 nib_status nib_cli_json_parse(nib_str text, json_t **out, nib_error *err) {
     json_error_t why;
     *out = NULL;
-    if (too_deep(text)) return nib_fail(err, NIB_E_FORMAT, "nested deeper than %d", MAX_DEPTH);
+    if (nib_json_is_deeper(text, MAX_DEPTH)) return nib_fail(err, NIB_E_FORMAT, "nested deeper than %d", MAX_DEPTH);
     *out = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
     if (*out) return NIB_OK;
     if (why.line > 1) return nib_fail(err, NIB_E_FORMAT, "not JSON: %s (line %d, column %d)", why.text, why.line, why.column);

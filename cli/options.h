@@ -75,6 +75,14 @@ typedef struct nib_cli_options {
     bool json_object, jump_ahead, is_schema, is_regex;
     int32_t json_space, key_order; /* nib_json_space, NIB_CLI_KEYS_… */
 
+    /* server */
+    const char *host, *api_key_file, *cors_origin, *tls_cert, *tls_key;
+    uint32_t port, n_parallel, max_context, max_requests, max_queued_tokens, max_chunk, max_connections, max_body_mib;
+    uint32_t shutdown_s, timeout_s, queue_s, request_s;
+    float turn_ms;
+    nib_cli_list aliases, api_keys; /* nib_str */
+    bool prefix_cache, strict_fields, isolate_keys, log_requests, log_text;
+
     /* loading and computing */
     int32_t n_threads, n_threads_batch;
     int32_t load_mode; /* NIB_CLI_LOAD_AUTO … */

@@ -2,6 +2,7 @@
 #include "base/buf.h"
 
 #include "base/mem.h"
+#include "base/utf8.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,6 +27,16 @@ bool nib_buf_str(nib_buf *buf, const char *text) {
 
 bool nib_buf_char(nib_buf *buf, char c) {
     return nib_buf_append(buf, &c, 1);
+}
+
+bool nib_buf_utf8(nib_buf *buf, nib_str text) {
+    uint32_t cp;
+    for (size_t i = 0; i < text.len;) {
+        size_t n = nib_utf8_char(text.ptr + i, text.len - i, &cp);
+        nib_buf_append(buf, n ? text.ptr + i : "\xef\xbf\xbd", n ? n : 3);
+        i += n ? n : 1;
+    }
+    return !buf->failed;
 }
 
 bool nib_buf_vprintf(nib_buf *buf, const char *format, va_list args) {

@@ -6,7 +6,7 @@ import subprocess
 
 from harness import ROOT, Case, Config
 
-COMMANDS = "run chat tokenize detokenize render parse grammar score perplexity trace inspect check bench limits plan completion help version".split()
+COMMANDS = "run chat serve tokenize detokenize render parse grammar score perplexity trace inspect check bench limits plan completion help version".split()
 
 
 def table():

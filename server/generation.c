@@ -1,0 +1,359 @@
+/* server/generation.c - answers, from the request to their last byte (generation.h). */
+#include "generation.h"
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "base/status.h"
+#include "base/sys.h"
+#include "auth.h"
+#include "dialect.h"
+#include "internal.h"
+#include "prepare.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- an answer's life */
+
+static void free_choice(nib_server_choice *c) {
+    nib_chat_parser_free(c->parser);
+    nib_buf_free(&c->content);
+    nib_buf_free(&c->reasoning);
+    for (size_t i = 0; i < c->n_calls; i++) {
+        nib_buf_free(&c->calls[i].id);
+        nib_buf_free(&c->calls[i].name);
+        nib_buf_free(&c->calls[i].arguments);
+    }
+    nib_free(c->calls);
+    nib_free(c->tokens);
+    nib_free(c->tops);
+}
+
+/* Its streams are cancelled, if they still run. */
+static void free_answer(nib_server_answer *a) {
+    nib_server *server = a->server;
+    if (a->next) a->next->prev = a->prev;
+    if (a->prev) a->prev->next = a->next;
+    else server->answers = a->next;
+    server->n_answers--;
+    if (a->x) nib_server_http_on_closed(a->x, NULL, NULL);
+    for (size_t i = 0; i < a->n_sources; i++) nib_stream_free(a->sources[i].stream);
+    nib_server_http_unpost(server->http, &a->ready);
+    nib_server_http_unpost(server->http, &a->prepared);
+    for (size_t i = 0; i < a->n_choices; i++) free_choice(&a->choices[i]);
+    nib_free(a->choices);
+    nib_free(a->sources);
+    nib_grammar_free(a->grammar);
+    nib_server_ask_fini(&a->ask);
+    nib_buf_free(&a->body);
+    nib_buf_free(&a->out);
+    nib_free(a->state);
+    nib_free(a);
+}
+
+void nib_server_reply_fault(nib_server_exchange *x, const nib_server_dialect *dialect, const nib_server_fault *fault) {
+    nib_buf body = {0};
+    char seconds[16];
+    if (fault->retry_s) {
+        snprintf(seconds, sizeof seconds, "%u", fault->retry_s);
+        nib_server_http_set(x, "Retry-After", seconds);
+    }
+    if (dialect && dialect->error) dialect->error(fault, &body);
+    else nib_server_error_json(fault, &body);
+    snprintf(nib_server_http_note(x), NIB_SERVER_NOTE, "refused: %.150s", fault->message);
+    nib_server_http_reply(x, fault->status, "application/json", (nib_str){body.ptr, body.len});
+    nib_buf_free(&body);
+}
+
+/* ---- what a choice says */
+
+static void tell(nib_server_answer *a, const nib_server_event *event) {
+    if (a->ask.stream) a->dialect->event(a, event, &a->out);
+}
+
+static void tell_text(nib_server_choice *c, nib_server_event_kind kind, nib_str text) {
+    bool is_content = kind == NIB_SERVER_CONTENT;
+    c->is_reasoning = !is_content;
+    if (!is_content && c->answer->ask.hides_reasoning) return;
+    nib_buf_append(is_content ? &c->content : &c->reasoning, text.ptr, text.len);
+    tell(c->answer, &(nib_server_event){.kind = kind, .choice = c, .text = text});
+}
+
+/* The id that a model wrote is kept; one that only counts would come again with the next answer. */
+static void put_call_id(nib_server_choice *c, nib_server_call *call, const nib_chat_event *event) {
+    char counted[24];
+    snprintf(counted, sizeof counted, "call_%u", event->index);
+    bool is_counted = event->id.len == strlen(counted) && memcmp(event->id.ptr, counted, event->id.len) == 0;
+    if (is_counted) nib_buf_printf(&call->id, "call_%s%u%u", c->answer->id, c->index, event->index);
+    else nib_buf_append(&call->id, event->id.ptr, event->id.len);
+}
+
+static bool tell_call(nib_server_choice *c, const nib_chat_event *event) {
+    nib_server_answer *a = c->answer;
+    if (a->ask.one_call && c->n_calls) return true;
+    if (!nib_grow(&c->calls, &c->calls_capacity, c->n_calls + 1, sizeof *c->calls)) return false;
+    nib_server_call *call = &c->calls[c->n_calls++];
+    nib_server_event e = {.choice = c, .call = call, .call_index = c->n_calls - 1, .text = event->text};
+    *call = (nib_server_call){0};
+    put_call_id(c, call, event);
+    nib_buf_append(&call->name, event->name.ptr, event->name.len);
+    nib_buf_append(&call->arguments, event->text.ptr, event->text.len);
+    for (e.kind = NIB_SERVER_CALL_BEGIN; e.kind <= NIB_SERVER_CALL_END; e.kind++) tell(a, &e);
+    c->is_reasoning = false;
+    return true;
+}
+
+bool nib_server_choice_event(void *choice, const nib_chat_event *event) {
+    if (event->kind == NIB_CHAT_CONTENT) tell_text(choice, NIB_SERVER_CONTENT, event->text);
+    if (event->kind == NIB_CHAT_REASONING) tell_text(choice, NIB_SERVER_REASONING, event->text);
+    return event->kind != NIB_CHAT_TOOL_CALL || tell_call(choice, event);
+}
+
+/* Ends an answer that cannot go on. */
+static void fail(nib_server_answer *a, const nib_error *err) {
+    if (a->has_failed) return;
+    a->has_failed = true;
+    nib_server_fault_of(&a->fault, err, NULL);
+    if (a->fault.status < 500) a->fault.status = 500; /* it was good enough to be begun */
+}
+
+/* It was not even begun in time. */
+static void fail_late(nib_server_answer *a) {
+    if (a->has_failed) return;
+    a->has_failed = true;
+    nib_server_fail(&a->fault, 504, "timeout", "the request waited longer than this server lets it");
+}
+
+static void take_text(nib_server_choice *c, nib_str text) {
+    nib_error err;
+    if (!text.len) return;
+    if (!c->parser) tell_text(c, NIB_SERVER_CONTENT, text);
+    else if (nib_chat_parser_push(c->parser, text, &err) != NIB_OK) fail(c->answer, &err);
+}
+
+static bool take_logprobs(nib_server_choice *c, const nib_stream_event *event) {
+    if (!nib_grow(&c->tokens, &c->tokens_capacity, c->n_tokens + 1, sizeof *c->tokens) ||
+        !nib_grow(&c->tops, &c->tops_capacity, c->n_tops + event->n_top, sizeof *c->tops))
+        return false;
+    c->tokens[c->n_tokens++] = (nib_server_token){event->id, event->logprob, event->n_top, c->n_tops};
+    if (event->n_top) memcpy(c->tops + c->n_tops, event->top, event->n_top * sizeof *c->tops);
+    c->n_tops += event->n_top;
+    return true;
+}
+
+static void take_token(nib_server_choice *c, const nib_stream_event *event) {
+    nib_error err = {.code = NIB_E_NOMEM, .message = "out of memory for log-probabilities"};
+    c->usage.n_generated++;
+    if (c->answer->ask.logprobs && !take_logprobs(c, event)) fail(c->answer, &err);
+    take_text(c, event->text);
+    c->n_reasoning += c->is_reasoning;
+}
+
+static nib_server_finish finish_of(const nib_server_choice *c, nib_finish finish) {
+    if (finish == NIB_FINISH_LENGTH) return NIB_SERVER_FINISH_LENGTH;
+    if (finish == NIB_FINISH_TIMEOUT) return NIB_SERVER_FINISH_TIMEOUT;
+    if (finish != NIB_FINISH_STOP) return NIB_SERVER_FINISH_ABORT;
+    return c->n_calls ? NIB_SERVER_FINISH_CALLS : NIB_SERVER_FINISH_STOP;
+}
+
+static void take_end(nib_server_choice *c, const nib_stream_event *event) {
+    nib_server_answer *a = c->answer;
+    nib_error err;
+    take_text(c, event->text);
+    if (event->stop >= 0 && a->ask.include_stop) take_text(c, a->ask.stops[event->stop]);
+    if (c->parser && nib_chat_parser_finish(c->parser, &err) != NIB_OK) fail(a, &err);
+    if (event->finish == NIB_FINISH_ERROR) fail(a, event->error);
+    if (event->finish == NIB_FINISH_TIMEOUT && !c->usage.n_generated) fail_late(a);
+    c->stop = event->stop;
+    c->usage = event->usage;
+    c->finish = finish_of(c, event->finish);
+    a->n_open--;
+    tell(a, &(nib_server_event){.kind = NIB_SERVER_CHOICE_END, .choice = c});
+}
+
+/* ---- reading and writing */
+
+nib_server_usage nib_server_usage_of(const nib_server_answer *a) {
+    nib_server_usage u = {0};
+    for (size_t i = 0; i < a->n_choices; i++) {
+        const nib_server_choice *c = &a->choices[i];
+        u.n_generated += c->usage.n_generated;
+        u.n_reasoning += c->n_reasoning;
+        if (i && c->prompt == a->choices[i - 1].prompt) continue;
+        u.n_prompt += c->usage.n_prompt;
+        u.n_cached += c->usage.n_cached;
+    }
+    return u;
+}
+
+static void note_usage(nib_server_answer *a) {
+    nib_server_usage u = nib_server_usage_of(a);
+    const nib_usage *first = &a->choices[0].usage;
+    snprintf(nib_server_http_note(a->x), NIB_SERVER_NOTE,
+             "prompt %llu (%llu cached), generated %llu, queue %.0f ms, first token %.0f ms%s%.60s", (unsigned long long)u.n_prompt,
+             (unsigned long long)u.n_cached, (unsigned long long)u.n_generated, first->queue_ms, first->ttft_ms,
+             a->has_failed ? ", failed: " : "", a->has_failed ? a->fault.message : "");
+}
+
+/* Sends what was said in this wake; the client may be gone afterwards. */
+static void flush(nib_server_answer *a) {
+    nib_error err;
+    if (a->out.failed) {
+        nib_fail_nomem(&err, a->out.len, "an answer");
+        fail(a, &err);
+    } else if (a->x) {
+        nib_server_http_write(a->x, (nib_str){a->out.ptr, a->out.len});
+    }
+    a->out.len = 0;
+}
+
+static void end_stream(nib_server_answer *a) {
+    nib_server_event end = {.kind = NIB_SERVER_END};
+    if (a->has_failed) end = (nib_server_event){.kind = NIB_SERVER_ERROR, .fault = &a->fault};
+    tell(a, &end);
+    note_usage(a);
+    flush(a);
+    if (a->x) nib_server_http_end(a->x);
+}
+
+static void end_whole(nib_server_answer *a) {
+    if (a->has_failed) {
+        nib_server_reply_fault(a->x, a->dialect, &a->fault);
+        return;
+    }
+    a->dialect->whole(a, &a->out);
+    note_usage(a);
+    nib_server_http_reply(a->x, 200, "application/json", (nib_str){a->out.ptr, a->out.len});
+}
+
+/* Reads all that the engine has for an answer, and frees the answer when it is over. */
+static void read_streams(nib_server_answer *a) {
+    nib_stream_event event;
+    a->is_reading = true; /* so that a client that goes away now is only noted */
+    for (size_t i = 0; i < a->n_sources; i++)
+        while (a->x && !a->has_failed && nib_stream_next(a->sources[i].stream, 0, &event)) {
+            nib_server_choice *c = &a->sources[i].choices[event.choice];
+            if (event.kind == NIB_STREAM_TOKEN) take_token(c, &event);
+            else if (event.kind == NIB_STREAM_END) take_end(c, &event);
+        }
+    bool is_over = !a->n_open || a->has_failed;
+    if (a->x && is_over) {
+        if (a->ask.stream) end_stream(a);
+        else end_whole(a);
+        a->x = NULL;
+    } else if (a->x && a->ask.stream) {
+        flush(a);
+    }
+    a->is_reading = false;
+    if (!a->x) free_answer(a);
+}
+
+/* ---- from thread to thread */
+
+static void on_closed(void *user) {
+    nib_server_answer *a = user;
+    a->x = NULL;
+    atomic_store(&a->is_gone, true);
+    if (a->is_prepared && !a->is_reading) free_answer(a);
+}
+
+/* On the engine's thread. */
+static void on_ready(void *user) {
+    nib_server_answer *a = user;
+    nib_server_http_post(a->server->http, &a->ready);
+}
+
+static void run_ready(nib_server_task *task) {
+    nib_server_answer *a = (nib_server_answer *)((char *)task - offsetof(nib_server_answer, ready));
+    if (a->is_prepared) read_streams(a);
+}
+
+static void begin_stream(nib_server_answer *a) {
+    nib_server_http_set(a->x, "Cache-Control", "no-cache");
+    nib_server_http_set(a->x, "X-Accel-Buffering", "no"); /* nginx would collect it */
+    nib_server_http_begin(a->x, 200, a->dialect->stream_type);
+    tell(a, &(nib_server_event){.kind = NIB_SERVER_BEGIN});
+}
+
+static void run_prepared(nib_server_task *task) {
+    nib_server_answer *a = (nib_server_answer *)((char *)task - offsetof(nib_server_answer, prepared));
+    a->is_prepared = true;
+    if (a->x && a->status != NIB_OK) {
+        nib_server_reply_fault(a->x, a->dialect, &a->fault);
+        a->x = NULL;
+    } else if (a->x && a->ask.stream) {
+        begin_stream(a);
+    }
+    if (!a->x) free_answer(a);
+    else read_streams(a);
+}
+
+/* On a work thread. */
+static void run_job(nib_server_job *job) {
+    nib_server_answer *a = (nib_server_answer *)((char *)job - offsetof(nib_server_answer, job));
+    a->status = nib_server_prepare(a, on_ready, &a->fault);
+    nib_server_http_post(a->server->http, &a->prepared);
+}
+
+/* ---- the beginning */
+
+/* Refuses before any work is done. */
+static nib_status admit(const nib_server *server, nib_server_fault *fault) {
+    nib_engine_figures figures;
+    nib_error err;
+    if (server->n_answers < server->config.max_requests && nib_engine_admits(server->model.engine, 1, &err) == NIB_OK) return NIB_OK;
+    nib_engine_stats(server->model.engine, &figures);
+    nib_server_fail(fault, 503, "queue_full", "%u requests run and %u wait already: try again in %u s", figures.n_running,
+                    figures.n_waiting, figures.retry_s);
+    fault->retry_s = figures.retry_s;
+    return NIB_E_BUSY;
+}
+
+static void name_answer(nib_server_answer *a) {
+    static const char letters[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    const nib_server *server = a->server;
+    uint32_t counter[4] = {(uint32_t)server->n_made, (uint32_t)(server->n_made >> 32)}, random[4];
+    uint32_t key[2] = {(uint32_t)server->secret, (uint32_t)(server->secret >> 32)};
+    nib_rng_philox(counter, key, random);
+    for (size_t i = 0; i < 20; i++) {
+        a->id[i] = letters[random[i / 5] % 62];
+        random[i / 5] /= 62;
+    }
+}
+
+void nib_server_generate(nib_server *server, nib_server_exchange *x, const nib_server_dialect *dialect) {
+    nib_server_fault fault;
+    if (admit(server, &fault) != NIB_OK) {
+        nib_server_reply_fault(x, dialect, &fault);
+        return;
+    }
+    nib_server_answer *a = nib_calloc(1, sizeof *a);
+    void *state = nib_calloc(1, dialect->state_size);
+    if (!a || !state) {
+        nib_free(a);
+        nib_free(state);
+        nib_server_fail(&fault, 503, "out_of_memory", "out of memory for an answer");
+        nib_server_reply_fault(x, dialect, &fault);
+        return;
+    }
+    *a = (nib_server_answer){.server = server, .x = x, .dialect = dialect, .state = state, .next = server->answers,
+                             .created = (int64_t)time(NULL), .started = nib_sys_now(), .job.run = run_job,
+                             .prepared.run = run_prepared, .ready.run = run_ready};
+    a->ask.owner = nib_server_auth_owner(server, x);
+    a->body = nib_server_http_take_body(x);
+    if (a->next) a->next->prev = a;
+    server->answers = a;
+    server->n_answers++;
+    server->n_made++;
+    name_answer(a);
+    nib_server_http_on_closed(x, on_closed, a);
+    nib_server_work_add(server->work, &a->job);
+}
+
+void nib_server_generate_none(nib_server *server) {
+    for (nib_server_answer *a = server->answers; a; a = a->next) atomic_store(&a->is_gone, true);
+    nib_server_work_free(server->work); /* jobs that waited have run */
+    server->work = NULL;
+    while (server->answers) free_answer(server->answers);
+}

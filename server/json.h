@@ -1,0 +1,23 @@
+/* server/json.h - JSON in and out, over jansson. Its allocator ends the program when memory is out (cli/json.c), so building a
+ * value cannot fail. */
+#ifndef NIB_SERVER_JSON_H
+#define NIB_SERVER_JSON_H
+
+#include "base/buf.h"
+
+#include <jansson.h>
+
+/* A client's text: nested at most 64 deep, keys once. *out belongs to the caller. */
+nib_status nib_server_json_parse(nib_str text, json_t **out, nib_error *err);
+/* Bytes that are not UTF-8 become U+FFFD. */
+json_t *nib_server_json_str(nib_str text);
+/* null for NaN and infinities. */
+json_t *nib_server_json_number(double x);
+/* Appends the value, compact, and frees it. */
+void nib_server_json_put(json_t *value, nib_buf *out);
+/* The bytes of a string. */
+static inline nib_str nib_server_json_text(const json_t *value) {
+    return (nib_str){json_string_value(value), json_string_length(value)};
+}
+
+#endif

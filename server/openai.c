@@ -1,0 +1,60 @@
+/* server/openai.c - parts of OpenAI's answers (openai.h). */
+#include "openai.h"
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "internal.h"
+
+#include <stdio.h>
+
+json_t *nib_server_openai_usage(const nib_server_answer *answer) {
+    nib_server_usage u = nib_server_usage_of(answer);
+    json_t *usage = json_object(), *prompt = json_object(), *completion = json_object();
+    json_object_set_new(usage, "prompt_tokens", json_integer((json_int_t)u.n_prompt));
+    json_object_set_new(usage, "completion_tokens", json_integer((json_int_t)u.n_generated));
+    json_object_set_new(usage, "total_tokens", json_integer((json_int_t)(u.n_prompt + u.n_generated)));
+    json_object_set_new(prompt, "cached_tokens", json_integer((json_int_t)u.n_cached));
+    json_object_set_new(usage, "prompt_tokens_details", prompt);
+    json_object_set_new(completion, "reasoning_tokens", json_integer((json_int_t)u.n_reasoning));
+    json_object_set_new(usage, "completion_tokens_details", completion);
+    return usage;
+}
+
+const char *nib_server_openai_finish(const nib_server_choice *choice) {
+    static const char *const words[] = {[NIB_SERVER_FINISH_NONE] = NULL,         [NIB_SERVER_FINISH_STOP] = "stop",
+                                        [NIB_SERVER_FINISH_LENGTH] = "length",   [NIB_SERVER_FINISH_CALLS] = "tool_calls",
+                                        [NIB_SERVER_FINISH_TIMEOUT] = "timeout", [NIB_SERVER_FINISH_ABORT] = "abort"};
+    return words[choice->finish];
+}
+
+json_t *nib_server_openai_head(const nib_server_answer *answer, const char *prefix, const char *object) {
+    char id[64];
+    json_t *head = json_object();
+    snprintf(id, sizeof id, "%s%s", prefix, answer->id);
+    json_object_set_new(head, "id", json_string(id));
+    json_object_set_new(head, "object", json_string(object));
+    json_object_set_new(head, "created", json_integer(answer->created));
+    json_object_set_new(head, "model", nib_server_json_str(nib_server_model_name(answer->server)));
+    return head;
+}
+
+void nib_server_openai_data(json_t *value, nib_buf *out) {
+    nib_buf_str(out, "data: ");
+    nib_server_json_put(value, out);
+    nib_buf_str(out, "\n\n");
+}
+
+nib_status nib_server_openai_token(const nib_server_answer *answer, nib_token id, nib_buf *text) {
+    char *bytes;
+    size_t n;
+    nib_error err;
+    NIB_TRY(nib_detokenize(answer->server->model.tok, &id, 1, NIB_UNPARSE_SPECIAL | NIB_KEEP_SPACES, &bytes, &n, &err));
+    text->len = 0;
+    nib_buf_append(text, bytes, n);
+    nib_free(bytes);
+    return NIB_OK;
+}
+
+json_t *nib_server_openai_logprob(float logprob) {
+    return json_real(logprob > -9999.0f ? (double)logprob : -9999.0);
+}

@@ -1,0 +1,203 @@
+/* server/prepare.c - what can take a while before the engine gets a request (prepare.h). */
+#define _DEFAULT_SOURCE /* tm_gmtoff */
+#include "prepare.h"
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "dialect.h"
+#include "fields.h"
+#include "internal.h"
+
+#include <string.h>
+#include <time.h>
+
+/* ---- the body */
+
+static bool is_model(const nib_server *server, const char *name) {
+    for (size_t i = 0; i < server->config.n_models; i++)
+        if (server->config.models[i].len == strlen(name) && memcmp(server->config.models[i].ptr, name, strlen(name)) == 0) return true;
+    return false;
+}
+
+static nib_status read_body(nib_server_answer *a, nib_server_fault *fault) {
+    json_t *body;
+    nib_error err;
+    nib_str text = {a->body.ptr ? a->body.ptr : "", a->body.len};
+    uint64_t owner = a->ask.owner;
+    if (nib_server_json_parse(text, &body, &err) != NIB_OK) return nib_server_fault_of(fault, &err, NULL);
+    nib_buf_free(&a->body);
+    nib_server_ask_init(&a->ask, a->server, body);
+    a->ask.owner = owner;
+    a->ask.salt = a->server->config.isolate_keys ? owner : 0;
+    if (!json_is_object(body)) return nib_server_refuse(fault, NULL, "the body is %s, expected an object", nib_server_fields_kind_of(body));
+    NIB_TRY(a->dialect->read(&a->ask, fault));
+    if (!a->ask.model || !a->ask.model[0] || is_model(a->server, a->ask.model)) return NIB_OK;
+    nib_server_fail(fault, 404, "model_not_found", "the model \"%.200s\" is not here; this server has \"%.*s\"", a->ask.model,
+                    NIB_STR_ARG(nib_server_model_name(a->server)));
+    strcpy(fault->param, "model");
+    return NIB_E_ARG;
+}
+
+/* ---- prompts */
+
+static nib_status render(nib_server_answer *a, nib_server_fault *fault) {
+    const nib_server_model *m = &a->server->model;
+    nib_chat_render_config config = NIB_CHAT_RENDER_CONFIG_INIT;
+    nib_chat_prompt prompt;
+    nib_server_prompt *made = NULL;
+    nib_error err;
+    if (!m->chat) return nib_server_fail(fault, 400, "no_chat_template", "this model has no chat template: %s", m->chat_missing);
+    NIB_TRY(nib_server_ask_add_text(&a->ask, (nib_str){0}, fault));
+    made = &a->ask.prompts[a->ask.n_prompts - 1];
+    char *text = json_dumps(a->ask.chat, JSON_COMPACT);
+    if (!text) return nib_server_fail(fault, 503, "out_of_memory", "out of memory for messages");
+    time_t now = time(NULL);
+    struct tm local;
+    localtime_r(&now, &local);
+    config.now = (int64_t)now + local.tm_gmtoff;
+    nib_status status = nib_chat_render(m->chat, text, strlen(text), &config, &prompt, &err);
+    nib_free(text);
+    if (status == NIB_OK) {
+        a->starts_thinking = prompt.starts_thinking;
+        status = nib_tokenize_spans(m->tok, &prompt.rendered, NIB_ADD_SPECIAL, &made->ids, &err);
+        nib_chat_prompt_free(&prompt);
+    }
+    return status == NIB_OK ? NIB_OK : nib_server_fault_of(fault, &err, "messages");
+}
+
+static nib_status make_prompts(nib_server_answer *a, nib_server_fault *fault) {
+    nib_server_ask *ask = &a->ask;
+    unsigned flags = (ask->add_special ? NIB_ADD_SPECIAL : 0) | (ask->parse_special ? NIB_PARSE_SPECIAL : 0);
+    nib_error err;
+    if (ask->chat) NIB_TRY(render(a, fault));
+    for (size_t i = 0; i < ask->n_prompts; i++) {
+        nib_server_prompt *p = &ask->prompts[i];
+        if (p->text.ptr && nib_tokenize(a->server->model.tok, p->text.ptr, p->text.len, flags, &p->ids, &err) != NIB_OK)
+            return nib_server_fault_of(fault, &err, "prompt");
+        if (!p->ids.n) return nib_server_refuse(fault, ask->chat ? "messages" : "prompt", "the prompt has no tokens");
+    }
+    return NIB_OK;
+}
+
+/* ---- sampling and grammar */
+
+static nib_status make_grammar(nib_server_answer *a, nib_server_fault *fault) {
+    nib_grammar_config config = NIB_GRAMMAR_CONFIG_INIT;
+    nib_error err;
+    if (!a->ask.has_grammar) return NIB_OK;
+    config.syntax = a->ask.syntax;
+    config.space = NIB_JSON_SPACE_PRETTY;
+    config.key_order = true;
+    const char *text = a->ask.grammar.ptr ? a->ask.grammar.ptr : "";
+    nib_status status = nib_grammar_new(&a->grammar, text, a->ask.grammar.len, a->server->vocab, &config, &err);
+    return status == NIB_OK ? NIB_OK : nib_server_fault_of(fault, &err, "response_format");
+}
+
+/* ---- choices */
+
+static nib_status make_parser(nib_server_choice *choice, const char *tools, nib_server_fault *fault) {
+    nib_server_answer *a = choice->answer;
+    nib_chat_parser_config config = NIB_CHAT_PARSER_CONFIG_INIT;
+    nib_error err;
+    config.format = nib_chat_format(a->server->model.chat);
+    config.starts_thinking = a->starts_thinking;
+    config.parse_tools = tools != NULL;
+    config.parse_reasoning = !a->ask.joins_reasoning;
+    config.tools = tools;
+    config.tools_len = tools ? strlen(tools) : 0;
+    config.event = nib_server_choice_event;
+    config.user = choice;
+    return nib_chat_parser_new(&choice->parser, &config, &err) == NIB_OK ? NIB_OK : nib_server_fault_of(fault, &err, "tools");
+}
+
+static nib_status make_choices(nib_server_answer *a, nib_server_fault *fault) {
+    nib_server_ask *ask = &a->ask;
+    size_t n = ask->n_prompts * ask->n;
+    nib_status status = NIB_OK;
+    if (n > a->server->config.max_requests)
+        return nib_server_refuse(fault, "n", "%zu answers at once, at most %u", n, a->server->config.max_requests);
+    a->choices = nib_calloc(n, sizeof *a->choices);
+    a->sources = nib_calloc(ask->n_prompts, sizeof *a->sources);
+    if (!a->choices || !a->sources) return nib_server_fail(fault, 503, "out_of_memory", "out of memory for answers");
+    char *tools = ask->chat && ask->tools && ask->tool_choice != NIB_SERVER_TOOLS_NONE ? json_dumps(ask->tools, JSON_COMPACT) : NULL;
+    for (; a->n_choices < n && status == NIB_OK; a->n_choices++) {
+        nib_server_choice *c = &a->choices[a->n_choices];
+        *c = (nib_server_choice){.answer = a, .index = (uint32_t)a->n_choices, .prompt = (uint32_t)(a->n_choices / ask->n), .stop = -1};
+        if (ask->chat) status = make_parser(c, tools, fault);
+    }
+    a->n_open = n;
+    nib_free(tools);
+    return status;
+}
+
+/* ---- the engine */
+
+static nib_status fault_of_submit(const nib_server_answer *a, const nib_error *err, nib_server_fault *fault) {
+    nib_engine_figures figures;
+    nib_server_fault_of(fault, err, a->ask.chat ? "messages" : "prompt");
+    if (err->code == NIB_E_LIMIT) fault->code = "context_length_exceeded";
+    if (err->code == NIB_E_BUSY) {
+        nib_engine_stats(a->server->model.engine, &figures);
+        fault->retry_s = figures.retry_s;
+    }
+    return err->code;
+}
+
+/* The strings that end an answer: those of the request, then those of the template. */
+static nib_status add_template_stops(nib_server_ask *ask, const nib_chat *chat, nib_server_fault *fault) {
+    nib_str stop;
+    for (size_t i = 0; (stop = nib_chat_stop(chat, i)).ptr; i++) NIB_TRY(nib_server_ask_add_stop(ask, stop, fault));
+    return NIB_OK;
+}
+
+static nib_status submit(nib_server_answer *a, void (*ready)(void *user), nib_server_fault *fault) {
+    nib_server_ask *ask = &a->ask;
+    const nib_server_model *m = &a->server->model;
+    nib_request request = NIB_REQUEST_INIT;
+    nib_error err;
+    ask->sampling.bias = ask->biases;
+    ask->sampling.n_bias = (uint32_t)ask->n_biases;
+    ask->sampling.chain = ask->chain;
+    request.sampling = &ask->sampling;
+    request.max_tokens = ask->max_tokens;
+    request.min_tokens = ask->min_tokens;
+    request.ignore_eos = ask->ignore_eos;
+    request.n_choices = ask->n;
+    request.stop_ids = ask->stop_ids;
+    request.n_stop_ids = ask->n_stop_ids;
+    request.stops = ask->stops;
+    request.n_stops = ask->n_stops;
+    request.chat = ask->chat ? m->chat : NULL;
+    request.grammar = a->grammar;
+    request.special = ask->special;
+    request.logprobs = ask->logprobs;
+    request.n_top = ask->n_top;
+    request.queue_ms = 1e3 * a->server->config.queue_s;
+    request.total_ms = 1e3 * a->server->config.request_s;
+    request.priority = ask->priority;
+    request.owner = ask->owner;
+    request.salt = ask->salt;
+    request.ready = ready;
+    request.user = a;
+    for (; a->n_sources < ask->n_prompts; a->n_sources++) {
+        nib_server_source *s = &a->sources[a->n_sources];
+        s->choices = &a->choices[a->n_sources * ask->n];
+        request.prompt = ask->prompts[a->n_sources].ids.ids;
+        request.n_prompt = ask->prompts[a->n_sources].ids.n;
+        if (nib_engine_submit(&s->stream, m->engine, &request, &err) != NIB_OK) return fault_of_submit(a, &err, fault);
+    }
+    return NIB_OK;
+}
+
+nib_status nib_server_prepare(nib_server_answer *a, void (*ready)(void *user), nib_server_fault *fault) {
+    nib_server_ask *ask = &a->ask;
+    nib_error err;
+    NIB_TRY(read_body(a, fault));
+    NIB_TRY(make_prompts(a, fault));
+    if (nib_engine_admits(a->server->model.engine, ask->prompts[0].ids.n, &err) != NIB_OK) return fault_of_submit(a, &err, fault);
+    NIB_TRY(make_grammar(a, fault));
+    if (ask->chat) NIB_TRY(add_template_stops(ask, a->server->model.chat, fault));
+    NIB_TRY(make_choices(a, fault));
+    if (atomic_load(&a->is_gone)) return nib_server_fail(fault, 499, NULL, "the client is gone");
+    return submit(a, ready, fault);
+}

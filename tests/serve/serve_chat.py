@@ -1,0 +1,130 @@
+"""POST /v1/chat/completions: fields, answers, streams."""
+from harness import CHAT, Case
+
+
+class Answers(Case):
+    def test_whole(self):
+        answer = self.chat("Say hi.")
+        self.assertEqual(answer["object"], "chat.completion")
+        choice, = answer["choices"]
+        self.assertEqual(choice["message"]["role"], "assistant")
+        self.assertTrue(choice["message"]["content"])
+        usage = answer["usage"]
+        self.assertEqual(usage["total_tokens"], usage["prompt_tokens"] + usage["completion_tokens"])
+        self.assertIn("cached_tokens", usage["prompt_tokens_details"])
+
+    def test_stream_is_the_whole(self):
+        fields = {"max_tokens": 24, "logprobs": True, "top_logprobs": 3}
+        whole = self.chat("Write a sentence.", **fields)
+        events = self.chat("Write a sentence.", stream=True, stream_options={"include_usage": True}, **fields)
+        choices = [e["choices"][0] for e in events if e["choices"]]
+        self.assertEqual(len({e["id"] for e in events}), 1)
+        self.assertEqual("".join(c["delta"].get("content", "") for c in choices), whole["choices"][0]["message"]["content"])
+        tokens = [t for c in choices if c["logprobs"] for t in c["logprobs"]["content"]]
+        self.assertEqual(tokens, whole["choices"][0]["logprobs"]["content"])
+        self.assertEqual(len(tokens), whole["usage"]["completion_tokens"])
+        self.assertEqual([c["finish_reason"] for c in choices if c["finish_reason"]], [whole["choices"][0]["finish_reason"]])
+        self.assertEqual([e["usage"]["completion_tokens"] for e in events if "usage" in e], [24])
+        self.assertEqual(events[-1]["choices"], [])
+
+    def test_the_beginning_is_cached(self):
+        text = "Once there was a fisherman. " * 12
+        self.chat(text)
+        usage = self.chat(text)["usage"]
+        self.assertGreaterEqual(usage["prompt_tokens_details"]["cached_tokens"], usage["prompt_tokens"] - 33)
+
+    def test_salt(self):
+        text = "Once there was a king. " * 12
+        self.chat(text)
+        self.assertEqual(self.chat(text, cache_salt="mine")["usage"]["prompt_tokens_details"]["cached_tokens"], 0)
+        self.assertGreater(self.chat(text, cache_salt="mine")["usage"]["prompt_tokens_details"]["cached_tokens"], 0)
+
+    def test_seeds(self):
+        fields = {"temperature": 1, "max_tokens": 12}
+        one, two, three = (self.chat("Tell me a story.", seed=seed, **fields) for seed in (7, 7, 8))
+        text = [a["choices"][0]["message"]["content"] for a in (one, two, three)]
+        self.assertEqual(text[0], text[1])
+        self.assertNotEqual(text[0], text[2])
+
+    def test_many(self):
+        answer = self.chat("Tell me a story.", n=3, seed=7, temperature=1, max_tokens=12)
+        texts = [c["message"]["content"] for c in answer["choices"]]
+        self.assertEqual([c["index"] for c in answer["choices"]], [0, 1, 2])
+        self.assertEqual(len(set(texts)), 3)
+        self.assertEqual(texts[0], self.chat("Tell me a story.", seed=7, temperature=1, max_tokens=12)["choices"][0]["message"]["content"])
+        self.assertLess(answer["usage"]["prompt_tokens"], 60)
+        events = self.chat("Tell me a story.", n=3, seed=7, temperature=1, max_tokens=12, stream=True)
+        for i in range(3):
+            parts = [c["delta"].get("content", "") for e in events for c in e["choices"] if c["index"] == i]
+            self.assertEqual("".join(parts), texts[i])
+
+    def test_stop(self):
+        text = self.chat("Count.", max_tokens=20)["choices"][0]["message"]["content"]
+        cut = self.chat("Count.", max_tokens=20, stop=[text[6:10], "never"])["choices"][0]
+        self.assertEqual((cut["message"]["content"], cut["finish_reason"], cut["stop_reason"]), (text[:text.index(text[6:10])], "stop", text[6:10]))
+
+    def test_forms(self):
+        for form, valid in (({"response_format": {"type": "json_object"}}, "{"),
+                            ({"structured_outputs": {"regex": "[0-9]{4}"}}, None),
+                            ({"structured_outputs": {"choice": ["yes", "no"]}}, None),
+                            ({"guided_choice": ["yes", "no"]}, None),
+                            ({"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": {"const": 7}}}}, None)):
+            text = self.chat("Answer.", max_tokens=40, **form)["choices"][0]["message"]["content"]
+            if valid:
+                self.assertTrue(text.startswith(valid), text)
+            elif "regex" in str(form):
+                self.assertRegex(text, "^[0-9]{4}$")
+            elif "choice" in str(form):
+                self.assertIn(text, ("yes", "no"))
+            else:
+                self.assertEqual(text.strip(), "7")
+
+
+class Refusals(Case):
+    def refuse(self, says="", status=400, param=None, **fields):
+        body = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1, **fields}
+        return self.refused(self.server.post(CHAT, body), status, param=param, says=says)
+
+    def test_fields(self):
+        for name, value in (("temperature", -1), ("temperature", "hot"), ("top_p", 2), ("n", 0), ("n", 100000), ("n", 1.5),
+                            ("max_tokens", -5), ("max_tokens", 0), ("stop", 5), ("seed", "x"), ("stream", "yes"), ("logit_bias", "x"),
+                            ("logit_bias", {"99999999": 1}), ("logit_bias", {"1": 1000}), ("top_logprobs", 10000), ("cache_salt", ""),
+                            ("tools", {}), ("response_format", 5), ("stream_options", 1), ("priority", "x"), ("model", 7),
+                            ("use_beam_search", True), ("bad_words", ["x"]), ("functions", [{}]), ("chat_template", "x")):
+            with self.subTest(f"{name} {value}"):
+                error = self.refuse(**{name: value})
+                self.assertTrue(error["param"].startswith(name), error)
+
+    def test_messages(self):
+        for messages, param in (([], "messages"), ({}, "messages"), ([{"content": "x"}], "messages[0].role"),
+                                ([{"role": "user", "content": 5}], "messages[0].content")):
+            self.refuse(messages=messages, param=param)
+
+    def test_model(self):
+        self.assertEqual(self.refuse(status=404, model="gpt-9", param="model")["code"], "model_not_found")
+
+    def test_forms(self):
+        self.refuse(response_format={"type": "json_schema", "json_schema": {"schema": {"type": "strng"}}})
+        self.refuse(response_format={"type": "yaml"}, param="response_format.type")
+        self.refuse(response_format={"type": "json_object"}, guided_regex="a", says="more than once")
+
+    def test_null_is_nothing(self):
+        self.chat(**{name: None for name in ("n", "stop", "seed", "tools", "tool_choice", "logit_bias", "response_format", "top_p")})
+
+    def test_too_long(self):
+        error = self.refuse(messages=[{"role": "user", "content": "one two " * 8000}])
+        self.assertEqual((error["code"], error["param"]), ("context_length_exceeded", "messages"))
+        self.assertEqual(self.refuse(max_tokens=100000)["code"], "context_length_exceeded")
+
+    def test_bodies(self):
+        for body in (b"", b"hello", b"[1,2]", b'{"messages":', b"[" * 100000, b'{"a":1,"a":2}', b'{"messages":[{"role":"user","content":"\xff"}]}',
+                     b'{"messages":[{"role":"user","content":"\\ud800"}]}'):
+            with self.subTest(body[:40]):
+                self.refused(self.server.post(CHAT, body))
+
+    def test_strict(self):
+        server = self.spawn("-c", 1024, "--strict-fields")
+        body = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
+        self.assertEqual(server.post(CHAT, body).status, 200)
+        self.refused(server.post(CHAT, {**body, "frobnicate": 1}), param="frobnicate")
+        self.assertEqual(self.server.post(CHAT, {**body, "frobnicate": 1}).status, 200)

@@ -1,0 +1,199 @@
+"""HTTP itself: routes, methods, framing, limits, keep-alive, hang-ups, the end of the server."""
+import json
+import signal
+import socket
+import time
+
+from harness import CHAT, Case, read_all
+
+
+class Routes(Case):
+    def test_health(self):
+        for path in ("/health", "/live", "/ready"):
+            self.assertEqual(self.server.get(path).json, {"status": "ok"})
+
+    def test_nothing_there(self):
+        self.refused(self.server.get("/nix"), 404, code="not_found")
+        self.refused(self.server.post("/v1/nosuch", {}), 404)
+
+    def test_method(self):
+        reply = self.server.get(CHAT)
+        self.refused(reply, 405)
+        self.assertEqual(reply.headers["allow"], "POST")
+
+    def test_head_is_get_without_a_body(self):
+        reply = self.server.request("HEAD", "/health")
+        self.assertEqual((reply.status, reply.body), (200, b""))
+        self.assertEqual(reply.headers["content-length"], "15")
+
+    def test_options(self):
+        reply = self.server.request("OPTIONS", CHAT)
+        self.assertEqual(reply.status, 204)
+        self.assertNotIn("access-control-allow-origin", reply.headers)
+
+    def test_models(self):
+        listed = self.server.get("/v1/models").json
+        name = listed["data"][0]["id"]
+        self.assertEqual(name, "SmolLM2-135M-Instruct.Q4_1")
+        self.assertEqual(self.server.get("/v1/models/" + name).json, listed["data"][0])
+        self.assertEqual(self.server.get("/v1/models/" + name.replace("-", "%2d")).json, listed["data"][0])
+        self.refused(self.server.get("/v1/models/other"), 404, code="model_not_found")
+
+
+class Framing(Case):
+    def head(self, *lines, method=b"GET /health"):
+        return method + b" HTTP/1.1\r\n" + b"".join(line + b"\r\n" for line in (b"Connection: close", *lines)) + b"\r\n"
+
+    def says(self, answer, status):
+        head, _, body = answer.partition(b"\r\n\r\n")
+        self.assertTrue(head.startswith(b"HTTP/1.1 %d " % status), answer[:200])
+        self.assertIn(b"application/json", head)
+        self.assertTrue(json.loads(body)["error"]["message"])
+
+    def test_malformed(self):
+        cases = {
+            b"hello\r\n\r\n": 400,
+            b"GET  /health HTTP/1.1\r\nHost: x\r\n\r\n": 400,
+            b"GET health HTTP/1.1\r\nHost: x\r\n\r\n": 400,
+            b"GET /health HTTP/2.0\r\nHost: x\r\n\r\n": 505,
+            b"GET /health HTTP/1.1\r\n\r\n": 400,
+            b"GET /health HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n": 400,
+            b"GET /health HTTP/1.1\r\nHost : x\r\n\r\n": 400,
+            b"GET /health HTTP/1.1\r\nHost: x\r\n folded\r\n\r\n": 400,
+            b"GET /health HTTP/1.1\r\nHost: x\r\nA: \x01\r\n\r\n": 400,
+            self.head(b"Host: x", b"Content-Length: 2", b"Content-Length: 2"): 400,
+            self.head(b"Host: x", b"Content-Length: 2", b"Transfer-Encoding: chunked"): 400,
+            self.head(b"Host: x", b"Content-Length: -2"): 400,
+            self.head(b"Host: x", b"Content-Length: 99999999999999999999999999"): 413,
+            self.head(b"Host: x", b"Content-Length: 100000000"): 413,
+            self.head(b"Host: x", b"Transfer-Encoding: gzip"): 501,
+            self.head(b"Host: x", b"Transfer-Encoding: chunked") + b"x\r\n": 400,
+            self.head(b"Host: x", b"Transfer-Encoding: chunked") + b"\r\n": 400,
+            self.head(b"Host: x", b"Transfer-Encoding: chunked") + b"2\r\nabc\r\n": 400,
+            self.head(b"Host: x", b"Transfer-Encoding: chunked") + b"fffffffffffffffff\r\n": 413,
+            self.head(b"Host: x", b"Expect: wonders"): 417,
+            self.head(b"Host: x", *(b"A%d: x" % i for i in range(200))): 431,
+            self.head(b"Host: x", b"A: " + b"x" * 40000): 431,
+            b"G" * 40000: 431,
+        }
+        for sent, status in cases.items():
+            with self.subTest(sent[:80]):
+                self.says(self.server.raw(sent), status)
+
+    def test_byte_by_byte(self):
+        request = self.head(b"Host: x")
+        self.assertIn(b'{"status":"ok"}', self.server.raw(*(request[i:i + 1] for i in range(len(request)))))
+
+    def test_old_client(self):
+        answer = self.server.raw(b"GET /health HTTP/1.0\r\n\r\n")
+        self.assertTrue(answer.startswith(b"HTTP/1.1 200 "))
+        self.assertIn(b"Connection: close", answer)
+
+    def test_pipelined(self):
+        one = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+        body = json.dumps({"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}).encode()
+        post = b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (CHAT.encode(), len(body)) + body
+        answer = self.server.raw(one * 20 + post + one * 20 + self.head(b"Host: x"))
+        self.assertEqual(answer.count(b"HTTP/1.1 200 OK"), 42)
+
+    def test_long_body_is_refused_while_it_is_sent(self):
+        head = b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000\r\n\r\n" % CHAT.encode()
+        self.says(self.server.raw(head, *[b" " * 1000000] * 100), 413)
+
+    def test_nobody_wants_that_body(self):
+        head = b"POST /nix HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\nExpect: 100-continue\r\n\r\n"
+        self.says(self.server.raw(head), 404)
+
+    def test_slow_head_is_cut(self):
+        start = time.monotonic()
+        with socket.create_connection((self.server.host, self.server.port), 30) as s:
+            s.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\nA: ")
+            s.settimeout(0.5)
+            while time.monotonic() - start < 20: # a byte now and then does not help
+                try:
+                    s.sendall(b"x")
+                    if not s.recv(1000):
+                        break
+                except socket.timeout:
+                    continue
+                except OSError:
+                    break
+        self.assertLess(time.monotonic() - start, 14)
+
+
+class Connections(Case):
+    def test_kept_alive(self):
+        c = self.server.connect()
+        for _ in range(3):
+            body = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 2}
+            self.assertEqual(self.server.post(CHAT, body, connection=c).status, 200)
+            port = c.sock.getsockname()[1]
+            self.assertEqual(len(self.server.post(CHAT, {**body, "stream": True}, connection=c).events), 4)
+            self.assertEqual(self.server.post(CHAT, b"{bad", connection=c).status, 400)
+            self.assertEqual(self.server.get("/nix", connection=c).status, 404)
+            self.assertEqual(c.sock.getsockname()[1], port)
+        c.close()
+
+    def test_hang_up(self):
+        long = " ".join(str(i) for i in range(1000))
+        body = {"messages": [{"role": "user", "content": long}], "max_tokens": 2000, "temperature": 0, "ignore_eos": True}
+        short = dict(body, messages=[{"role": "user", "content": "Count"}])
+        for how, request in {"mid-prefill": dict(body, stream=True), "whole": body, "decoding, whole": short}.items():
+            with self.subTest(how):
+                before = self.server.n_logged(" 499 ")
+                s = self.server.send(CHAT, request)
+                time.sleep(0.3)
+                start = time.monotonic()
+                s.close()
+                self.server.until(lambda: self.server.n_logged(" 499 ") > before, 2)
+                self.assertLess(time.monotonic() - start, 0.25)
+                self.assertLess(self.server.post(CHAT, {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}).ms, 1500)
+
+    def test_hang_up_in_a_stream(self):
+        before = self.server.n_logged(" 499 ")
+        streams = [self.server.open_stream(CHAT, {"messages": [{"role": "user", "content": "Count"}], "ignore_eos": True}) for _ in range(4)]
+        for s in streams:
+            s.close()
+        self.server.until(lambda: self.server.n_logged(" 499 ") == before + 4, 1)
+
+
+class Life(Case):
+    def test_drain(self):
+        server = self.spawn("-c", 2048)
+        s = server.open_stream(CHAT, {"messages": [{"role": "user", "content": "Count"}], "max_tokens": 60, "ignore_eos": True})
+        server.process.send_signal(signal.SIGTERM)
+        server.until(lambda: b"shutting down" in server.text())
+        time.sleep(0.05)
+        self.refused(server.get("/health"), 503)
+        self.assertEqual(server.get("/live").status, 200)
+        self.refused(server.post(CHAT, {"messages": [{"role": "user", "content": "Hi"}]}), 503, code="shutting_down")
+        self.assertTrue(read_all(s).endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n"))
+        self.assertEqual(server.process.wait(10), 0)
+
+    def test_second_signal(self):
+        server = self.spawn("-c", 4096)
+        s = server.open_stream(CHAT, {"messages": [{"role": "user", "content": "Count"}], "ignore_eos": True})
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        self.assertIsNone(server.process.poll())
+        start = time.monotonic()
+        server.process.send_signal(signal.SIGTERM)
+        self.assertEqual(server.process.wait(10), 0)
+        self.assertLess(time.monotonic() - start, 1)
+        s.close()
+
+    def test_idle(self):
+        server = self.spawn("-c", 1024)
+        clients = [server.connect() for _ in range(8)]
+        for c in clients:
+            server.get("/health", connection=c)
+
+        def cpu():
+            with open(f"/proc/{server.process.pid}/stat", encoding="ascii") as f:
+                fields = f.read().split()
+            return int(fields[13]) + int(fields[14])
+        before = cpu()
+        time.sleep(3)
+        self.assertLessEqual(cpu() - before, 3) # of 300 ticks
+        for c in clients:
+            c.close()
