@@ -524,8 +524,8 @@ typedef struct nib_context nib_context;
 
 typedef struct nib_context_config {
     size_t size;
-    uint32_t n_ctx;      /* positions in the KV cache, all sequences together; 0: what the model was trained for, or
-                            what half of the free memory holds, whichever is less */
+    uint32_t n_ctx;      /* positions in the KV cache, all sequences together; 0: for each what the model was trained for,
+                            or what half of the free memory holds, whichever is less */
     uint32_t n_seq;      /* sequences, ids 0 … n_seq-1; default 1 */
     uint32_t n_batch;    /* most tokens in one nib_decode; default 2048 */
     uint32_t n_ubatch;   /* tokens computed at once; default 512 */
@@ -945,7 +945,9 @@ NIB_API void nib_stream_free(nib_stream *stream);
 typedef struct nib_engine_figures {
     uint32_t n_running, n_waiting;
     uint64_t queued_tokens;      /* of prompts that are not computed yet */
-    uint32_t n_pages, n_free, n_cached, n_idle; /* pages; in the tree; of these, used by no running request */
+    uint32_t n_pages, n_free, n_cached, n_idle; /* pages of 32 positions; in the tree; of these, used by no running request */
+    uint64_t kv_bytes, buffer_bytes; /* memory of all pages, touched as it is used, and of a batch */
+    uint32_t max_context;        /* positions of one request */
     uint64_t n_turns, n_prompt, n_reused, n_generated; /* tokens: of prompts that were answered, found computed, generated */
     uint64_t n_preempted, n_evicted, n_refused;
     uint64_t n_finished[NIB_N_FINISH]; /* by nib_finish */

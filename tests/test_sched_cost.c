@@ -97,10 +97,34 @@ static void test_recovers(void **state) {
     assert_between(work, 350, 600);
 }
 
+/* What looking back costs is found from two batches, with windows and without; nonsense changes little or nothing. */
+static void test_look_back(void **state) {
+    (void)state;
+    const nib_sched_cost assumed = {.row_work = 0.5, .far_work = 1e-3, .near_work = 2e-3, .window = 100};
+    nib_sched_cost c = assumed;
+    assert_true(fabs(nib_sched_cost_work(&c, 0, 1, 1) - nib_sched_cost_work(&c, 0, 1, 0) - 0.5) < 1e-12);
+    assert_true(fabs(nib_sched_cost_work(&c, 200, 64, 0) - 64 * (1 + 0.232 + 0.2)) < 1e-9);
+    for (double factor = 0.5; factor <= 8; factor *= 2) {
+        nib_sched_cost real = assumed;
+        real.far_work *= factor, real.near_work *= factor;
+        c = assumed;
+        nib_sched_cost_look_back(&c, 64, 1000, nib_sched_cost_work(&real, 0, 64, 0), nib_sched_cost_work(&real, 1000, 64, 0));
+        assert_true(fabs(c.far_work / real.far_work - 1) < 1e-6 && fabs(c.near_work / real.near_work - 1) < 1e-6);
+    }
+    c = assumed;
+    nib_sched_cost_look_back(&c, 64, 1000, 10, 9);
+    nib_sched_cost_look_back(&c, 64, 1000, 0, 9);
+    nib_sched_cost_look_back(&c, 64, 1000, NAN, 9);
+    assert_true(c.far_work == assumed.far_work);
+    nib_sched_cost_look_back(&c, 64, 1000, 10, 10.001);
+    assert_true(c.far_work > 0.2 * assumed.far_work);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_known),
         cmocka_unit_test(test_learns),
+        cmocka_unit_test(test_look_back),
         cmocka_unit_test(test_follows_changes),
         cmocka_unit_test(test_recovers),
     };

@@ -17,6 +17,8 @@
 
 typedef unsigned long long ull;
 
+#define MAX_CTX (1u << 28)
+
 _Static_assert(NIB_KV_PAGE == NIB_PAGE_POS, "kv/ and cpu/ count pages of the same size");
 
 static nib_status check_config(const nib_context_config *c, nib_error *err) {
@@ -28,21 +30,23 @@ static nib_status check_config(const nib_context_config *c, nib_error *err) {
         return nib_fail(err, NIB_E_ARG, "n_batch is %u, expected 1 to %u", c->n_batch, 1u << 24);
     if (c->n_ubatch < 1 || c->n_ubatch > 1u << 16)
         return nib_fail(err, NIB_E_ARG, "n_ubatch is %u, expected 1 to %u", c->n_ubatch, 1u << 16);
-    if (c->n_ctx > 1u << 28) return nib_fail(err, NIB_E_ARG, "n_ctx is %u, expected at most %u", c->n_ctx, 1u << 28);
+    if (c->n_ctx > MAX_CTX) return nib_fail(err, NIB_E_ARG, "n_ctx is %u, expected at most %u", c->n_ctx, MAX_CTX);
     if (c->n_threads < 0 || c->n_threads > 1024)
         return nib_fail(err, NIB_E_ARG, "n_threads is %d, expected 0 to 1024", c->n_threads);
     return NIB_OK;
 }
 
-/* What the model was trained for, or what half of the free memory holds, whichever is less. */
+/* What the model was trained for, for each sequence, or what half of the free memory holds, whichever is less. */
 static nib_status default_n_ctx(nib_context *ctx, nib_error *err) {
     const nib_cpu_kv_type *k, *v;
     size_t page;
     NIB_TRY(nib_cpu_kv_type_find(&k, ctx->config.k_type, err));
     NIB_TRY(nib_cpu_kv_type_find(&v, ctx->config.v_type, err));
     NIB_TRY(nib_cpu_kv_page_bytes(&ctx->model->plan, k, v, &page, err));
-    uint64_t fits = nib_sys_free_memory() / 2 / page * NIB_KV_PAGE, n = nib_model_n_ctx_train(ctx->model);
-    ctx->config.n_ctx = (uint32_t)(fits < n ? fits : n);
+    uint64_t fits = nib_sys_free_memory() / 2 / page * NIB_KV_PAGE, most = MAX_CTX;
+    uint64_t n = (uint64_t)nib_model_n_ctx_train(ctx->model) * ctx->config.n_seq;
+    if (fits < most) most = fits;
+    ctx->config.n_ctx = (uint32_t)(most < n ? most : n);
     if (ctx->config.n_ctx < NIB_KV_PAGE) ctx->config.n_ctx = NIB_KV_PAGE;
     return NIB_OK;
 }

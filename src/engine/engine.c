@@ -11,6 +11,8 @@
 
 typedef unsigned long long ull;
 
+#define SPARE_ROWS 16 /* of logits, beside one of each request: for prompts that are told of, and for guesses */
+
 static nib_status check_config(const nib_engine_config *c, nib_error *err) {
     if (c->size != sizeof *c)
         return nib_fail(err, NIB_E_ARG, "nib_engine_config is %zu bytes, this library expects %zu", c->size, sizeof *c);
@@ -33,6 +35,7 @@ static nib_status make_context(nib_engine *e, nib_error *err) {
     nib_context_config c = e->config.context;
     c.abort = is_killed;
     c.user = e;
+    if (c.n_logits < c.n_seq + SPARE_ROWS) c.n_logits = c.n_seq + SPARE_ROWS;
     NIB_TRY(nib_context_new(&e->ctx, e->model, &c, err));
     uint32_t n_ctx = nib_context_n_ctx(e->ctx), n_train = nib_model_n_ctx_train(e->model);
     e->max_context = e->config.max_context ? e->config.max_context : n_ctx < n_train ? n_ctx : n_train;
@@ -53,32 +56,6 @@ static nib_status make_tables(nib_engine *e, nib_error *err) {
     NIB_TRY(nib_batch_new(&e->batch, e->config.context.n_batch, err));
     NIB_TRY(nib_kv_prefix_init(&e->tree, e->pool, err));
     return nib_sched_queue_init(&e->queue, e->config.max_requests, err);
-}
-
-/* One batch of n tokens in an empty sequence: milliseconds. */
-static nib_status time_batch(nib_engine *e, uint32_t n, double *ms, nib_error *err) {
-    nib_batch_clear(e->batch);
-    for (uint32_t i = 0; i < n; i++)
-        NIB_TRY(nib_batch_add(e->batch, (nib_token)(i * 7919u % nib_model_n_vocab(e->model)), NIB_POS_NEXT, 0, i + 1 == n, err));
-    double start = nib_sys_now();
-    nib_status status = nib_decode(e->ctx, e->batch, err);
-    *ms = 1e3 * (nib_sys_now() - start);
-    nib_seq_free(e->ctx, 0);
-    return status;
-}
-
-/* The first figures of t(n); the first batch touches memory and does not count. */
-static nib_status measure(nib_engine *e, nib_error *err) {
-    uint32_t most = e->config.context.n_ubatch < e->max_context ? e->config.context.n_ubatch : e->max_context;
-    double ms = 0;
-    nib_sched_cost_init(&e->cost, e->model);
-    NIB_TRY(time_batch(e, 1, &ms, err));
-    ms = 0;
-    for (uint32_t n = 1; n <= most && ms < e->config.turn_ms; n *= 2) {
-        NIB_TRY(time_batch(e, n, &ms, err));
-        nib_sched_cost_learn(&e->cost, nib_sched_cost_work(&e->cost, 0, n), ms);
-    }
-    return NIB_OK;
 }
 
 static void *work(void *arg) {
@@ -122,10 +99,13 @@ nib_status nib_engine_new(nib_engine **out, const nib_model *model, const nib_to
     init_lock(e);
     NIB_TRY_OUT(make_context(e, err));
     NIB_TRY_OUT(make_tables(e, err));
-    NIB_TRY_OUT(measure(e, err));
+    NIB_TRY_OUT(nib_engine_measure(e, err));
     e->config.context.k_type = e->config.context.v_type = NULL; /* the caller's strings are not kept */
     e->figures.n_pages = e->pool->n_pages;
     e->figures.n_free = e->pool->n_free;
+    e->figures.kv_bytes = nib_context_kv_bytes(e->ctx);
+    e->figures.buffer_bytes = nib_context_buffer_bytes(e->ctx);
+    e->figures.max_context = e->max_context;
     e->figures.retry_s = 1;
     e->shown = e->figures;
     int code = pthread_create(&e->thread, NULL, work, e);

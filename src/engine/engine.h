@@ -122,6 +122,7 @@ struct nib_engine {
     uint32_t n_reserved; /* pages that this turn will take */
     bool is_cut;         /* a prompt, for want of time */
     double overhead_ms;  /* of a turn, beside nib_decode */
+    double surprise;     /* by how much of what was expected a turn took longer; fades */
     nib_engine_figures figures; /* of these, the reader's copy is shown */
 
     pthread_t thread;
@@ -138,6 +139,9 @@ struct nib_engine {
     nib_engine_view *views;
     atomic_bool is_viewed; /* views is not NULL: to be looked at without the lock */
 };
+
+/* measure.c. Before the engine's thread runs. */
+nib_status nib_engine_measure(nib_engine *e, nib_error *err);
 
 /* turn.c */
 void nib_engine_turn(nib_engine *e);

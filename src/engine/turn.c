@@ -6,6 +6,8 @@
 #include <string.h>
 
 #define ALONE_MS 200.0 /* what a turn may take that no answer waits for: a cancelled request ends within it */
+#define TOLERANCE 1.25  /* how much longer than its time a turn may take */
+#define FORGETTING 0.97 /* of a surprise, by each full turn */
 #define LEAST_WORK 8.0 /* of prompts, however long the answers take */
 #define TILE 16        /* tokens that kernels take at once: a part of a prompt fills the last tile */
 
@@ -91,10 +93,22 @@ static nib_engine_choice *next_prompt(const nib_engine *e) {
     return best;
 }
 
+/* Are the logits of a position wanted: for the next token of an answer, or for what they say of the prompt's? */
+static bool wants_row(const nib_engine_choice *c, uint32_t pos) {
+    const nib_stream *s = c->stream;
+    return pos + 1 >= c->n_ids || (pos + 1 >= s->n_told && pos + 1 < s->n_prompt);
+}
+
+/* Of the next n tokens of a choice. */
+static double work_of(const nib_engine *e, const nib_engine_choice *c, uint32_t n) {
+    uint32_t length = length_of(e, c), n_rows = wants_row(c, length) ? n : wants_row(c, length + n - 1);
+    return nib_sched_cost_work(&e->cost, length, n, n_rows);
+}
+
 /* How much of a prompt fits into the work that is left, behind n_tok other tokens. */
 static uint32_t part_of(const nib_engine *e, const nib_engine_choice *c, double work, uint32_t n_most, uint32_t n_tok) {
     uint32_t left = n_left(e, c), n = left < n_most ? left : n_most;
-    while (n > 1 && nib_sched_cost_work(&e->cost, length_of(e, c), n) > work) n -= 1 + n / 32;
+    while (n > 1 && work_of(e, c, n) > work) n -= 1 + n / 32;
     if (n < left && n > TILE) n -= (n_tok + n) % TILE;
     return n;
 }
@@ -106,16 +120,30 @@ static uint32_t choose_answers(nib_engine *e, double *work) {
         c->n_now = 0;
         c->is_passed = false;
         if (n_left(e, c) > 1 || !nib_engine_pages_reserve(e, c, 1)) continue;
-        *work += nib_sched_cost_work(&e->cost, length_of(e, c), 1);
+        *work += work_of(e, c, 1);
         n_tok++;
     }
     return n_tok;
 }
 
+/* Where turns take longer than expected now and then, they are planned shorter. */
+static double time_of_turn(const nib_engine *e, bool is_awaited) {
+    double ms = e->config.turn_ms;
+    if (!is_awaited) return ms > ALONE_MS ? ms : ALONE_MS;
+    return 1 + e->surprise > TOLERANCE ? ms * TOLERANCE / (1 + e->surprise) : ms;
+}
+
+/* After a batch that was to fill a turn, more or less. */
+static void note_surprise(nib_engine *e, double expected, double ms) {
+    if (expected < 0.5 * e->config.turn_ms) return;
+    double now = ms / expected - 1;
+    e->surprise *= FORGETTING;
+    if (now > e->surprise) e->surprise = now < 1 ? now : 1;
+}
+
 static void choose_prompts(nib_engine *e, uint32_t n_tok, double work) {
     const nib_engine_config *config = &e->config;
-    double ms = n_tok || config->turn_ms > ALONE_MS ? config->turn_ms : ALONE_MS;
-    double left = nib_sched_cost_fit(&e->cost, ms - e->overhead_ms) - work;
+    double left = nib_sched_cost_fit(&e->cost, time_of_turn(e, n_tok > 0) - e->overhead_ms) - work;
     uint32_t n_most = config->context.n_ubatch > n_tok ? config->context.n_ubatch - n_tok : 1;
     uint32_t n_rows = nib_context_n_logits(e->ctx) - e->n_running; /* beside one of each */
     if (config->max_chunk && n_most > config->max_chunk) n_most = config->max_chunk;
@@ -129,7 +157,7 @@ static void choose_prompts(nib_engine *e, uint32_t n_tok, double work) {
         c->is_passed = true;
         if (has_twin(e, c) || !nib_engine_pages_reserve(e, c, n)) continue;
         e->is_cut |= n < n_left(e, c) && n < n_most;
-        left -= nib_sched_cost_work(&e->cost, length_of(e, c), n);
+        left -= work_of(e, c, n);
         n_most -= n;
         n_tok += n;
         if (is_told) n_rows -= n - 1;
@@ -137,12 +165,6 @@ static void choose_prompts(nib_engine *e, uint32_t n_tok, double work) {
 }
 
 /* ---- run */
-
-/* Are the logits of a position wanted: for the next token of an answer, or for what they say of the prompt's? */
-static bool wants_row(const nib_engine_choice *c, uint32_t pos) {
-    const nib_stream *s = c->stream;
-    return pos + 1 >= c->n_ids || (pos + 1 >= s->n_told && pos + 1 < s->n_prompt);
-}
 
 static nib_status add_tokens(nib_engine *e, nib_engine_choice *c, double *work, uint32_t *n_rows, nib_error *err) {
     uint32_t length = length_of(e, c);
@@ -155,7 +177,7 @@ static nib_status add_tokens(nib_engine *e, nib_engine_choice *c, double *work, 
     }
     *n_rows += c->n_rows;
     if (c->n_rows) e->with_rows[e->n_with_rows++] = c;
-    *work += nib_sched_cost_work(&e->cost, length, c->n_now);
+    *work += work_of(e, c, c->n_now);
     return NIB_OK;
 }
 
@@ -170,6 +192,7 @@ static nib_status run(nib_engine *e, nib_engine_choice *only, nib_error *err) {
     double start = nib_sys_now();
     NIB_TRY(nib_decode(e->ctx, e->batch, err));
     double ms = 1e3 * (nib_sys_now() - start);
+    note_surprise(e, nib_sched_cost_ms(&e->cost, work), ms);
     nib_sched_cost_learn(&e->cost, work, ms);
     if (e->is_cut) nib_sched_cost_fade(&e->cost, work);
     e->figures.decode_s += ms / 1e3;

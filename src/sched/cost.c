@@ -4,8 +4,11 @@
 #include <math.h>
 #include <string.h>
 
-/* Time of a multiply-accumulate in attention, of floats, against one of bytes in a product: about what kernels reach. */
+/* Time of a multiply-accumulate in attention, of floats, against one of bytes in a product: about what kernels reach, until it
+ * is measured; and what measuring may say. */
 #define ATTENTION_FACTOR 2.0
+#define LEAST_FACTOR 0.5
+#define MOST_FACTOR 20.0
 #define OCTAVE 4
 #define FADING 0.02
 #define LEARNING 0.25 /* weight of a new figure */
@@ -17,16 +20,37 @@ void nib_sched_cost_init(nib_sched_cost *cost, const nib_model *model) {
     *cost = (nib_sched_cost){0};
     for (size_t i = 0; nib_model_step(model, i, &step) == NIB_OK; i++) {
         bool is_attention = strcmp(step.op, "attention") == 0;
-        if (!is_attention) products += strcmp(step.rows, "TOK") == 0 ? (double)step.macs : 0;
+        if (strcmp(step.rows, "TOK") != 0) cost->row_work += (double)step.macs;
+        else if (!is_attention) products += (double)step.macs;
         else if (step.window) cost->near_work += (double)step.macs, cost->window = step.window;
         else cost->far_work += (double)step.macs;
     }
-    if (products > 0) cost->far_work *= ATTENTION_FACTOR / products, cost->near_work *= ATTENTION_FACTOR / products;
+    if (products <= 0) products = 1;
+    cost->row_work /= products;
+    cost->far_work *= ATTENTION_FACTOR / products;
+    cost->near_work *= ATTENTION_FACTOR / products;
 }
 
-double nib_sched_cost_work(const nib_sched_cost *cost, uint32_t pos, uint32_t n) {
-    double middle = pos + 0.5 * n, near = middle < cost->window ? middle : cost->window;
-    return n * (1 + cost->far_work * middle + cost->near_work * near);
+/* Of a token, to look back over all positions before it. */
+static double back_work(const nib_sched_cost *cost, double pos) {
+    return cost->far_work * pos + cost->near_work * (pos < cost->window ? pos : cost->window);
+}
+
+double nib_sched_cost_work(const nib_sched_cost *cost, uint32_t pos, uint32_t n, uint32_t n_rows) {
+    return n * (1 + back_work(cost, pos + 0.5 * n)) + n_rows * cost->row_work;
+}
+
+static double clamp(double x, double low, double high) {
+    return x < low ? low : x > high ? high : x;
+}
+
+/* ratio = (1 + f far) / (1 + f near) for a factor f on what init assumed. */
+void nib_sched_cost_look_back(nib_sched_cost *cost, uint32_t n, uint32_t pos, double ms_at_0, double ms_at_pos) {
+    double far = back_work(cost, pos + 0.5 * n), near = back_work(cost, 0.5 * n), ratio = ms_at_pos / ms_at_0;
+    if (!(ratio > 1) || far - ratio * near <= 0) return;
+    double factor = clamp((ratio - 1) / (far - ratio * near), LEAST_FACTOR / ATTENTION_FACTOR, MOST_FACTOR / ATTENTION_FACTOR);
+    cost->far_work *= factor;
+    cost->near_work *= factor;
 }
 
 static double work_at(int place) {
@@ -36,10 +60,6 @@ static double work_at(int place) {
 static int place_of(double work) {
     int place = work > 1 ? (int)lrint(4 * log2(work)) : 0;
     return place < NIB_SCHED_COST_PLACES ? place : NIB_SCHED_COST_PLACES - 1;
-}
-
-static double clamp(double x, double low, double high) {
-    return x < low ? low : x > high ? high : x;
 }
 
 void nib_sched_cost_learn(nib_sched_cost *cost, double work, double ms) {
