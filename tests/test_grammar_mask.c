@@ -17,10 +17,40 @@ static nib_grammar_vocab *g_vocab;
 
 /* Words of the pieces that grammars tell apart. */
 static void make_words(void) {
-    static const char *const pieces[] = {
-        "a",  "b",  "z",    "0",        "12",       "\"",   "\",",      "\":", "{",   "}", "[",
-        "]",  ",",  ":",    " ",        "\n",       "\\",   "\\n",      "\\u", "-",   ".", "e",
-        "tr", "ue", "null", "\xC3\xA9", "\xE2\x82", "\xAC", "\xF0\x9F", "ab",  "name"};
+    static const char *const pieces[] = {"a",
+                                         "b",
+                                         "z",
+                                         "0",
+                                         "12",
+                                         "\"",
+                                         "\",",
+                                         "\":",
+                                         "{",
+                                         "}",
+                                         "[",
+                                         "]",
+                                         ",",
+                                         ":",
+                                         " ",
+                                         "\n",
+                                         "\\",
+                                         "\\n",
+                                         "\\u",
+                                         "-",
+                                         ".",
+                                         "e",
+                                         "tr",
+                                         "ue",
+                                         "null",
+                                         "\xC3\xA9",
+                                         "\xE2\x82",
+                                         "\xAC",
+                                         "\xF0\x9F",
+                                         "ab",
+                                         "name",
+                                         "A",
+                                         "\xE2\x80\xA8",
+                                         "\xC3\xA9\xC3\xA9"};
     uint64_t seed = 7;
     const char *words[N_WORDS];
     for (size_t i = 0; i < N_WORDS; i++) {
@@ -48,6 +78,8 @@ static bool is_allowed(nib_matcher *m, nib_token id) {
     return true;
 }
 
+enum { N_CHOICES = 9 };
+
 static const struct {
     nib_syntax syntax;
     const char *text;
@@ -56,9 +88,12 @@ static const struct {
     {NIB_SYNTAX_GBNF, "root ::= .{0,5} | \"ab\"* | [^\\n]{3,9} \"\\n\""},
     {NIB_SYNTAX_GBNF, "root ::= (\"a\" | . \"b\"){0,4} \"z\""},
     {NIB_SYNTAX_GBNF, "root ::= \"x\" root \"y\"? | [a-z0]{2,7} | \"\\\"\" .* \"\\\"\""},
+    {NIB_SYNTAX_GBNF, "root ::= .{0,5} \"ab\" | .{2,3} \"z0\""},
     {NIB_SYNTAX_REGEX, "(a|ab|name){2,5}[^z]{0,3}"},
+    {NIB_SYNTAX_REGEX, "[a-z]{1,30}[0-9 ]{2,9}|[a-z0-9.-]+:[^x]{1,40}"},
+    {NIB_SYNTAX_REGEX, ".{1,30}"},
     {NIB_SYNTAX_JSON_OBJECT, ""},
-    {NIB_SYNTAX_CHOICES, "[\"true\",\"null\",\"nullab\"]"},
+    [N_CHOICES] = {NIB_SYNTAX_CHOICES, "[\"true\",\"null\",\"nullab\"]"},
     {NIB_SYNTAX_JSON_SCHEMA, "{\"type\":\"string\",\"maxLength\":4}"},
     {NIB_SYNTAX_JSON_SCHEMA, "{\"type\":\"string\",\"minLength\":3,\"maxLength\":400}"},
     {NIB_SYNTAX_JSON_SCHEMA, "{\"type\":\"string\",\"pattern\":\"^[a-z0]+$\",\"maxLength\":9}"},
@@ -130,7 +165,7 @@ static void test_small_cache(void **state) {
 }
 
 static void test_rollback_and_end(void **state) {
-    nib_grammar *g = compile(6, 0);
+    nib_grammar *g = compile(N_CHOICES, 0);
     nib_matcher *m;
     nib_error err;
     size_t taken;

@@ -2,21 +2,27 @@
 #include "grammar/mask.h"
 
 #include "base/mem.h"
+#include "grammar/reach.h"
 
 #include <string.h>
 
 typedef struct mask_entry {
-    uint32_t *bits;       /* all of them; NULL: those of the base and the ids */
-    const uint32_t *base; /* of the vocabulary; NULL: none */
+    uint32_t *bits;        /* all of them; NULL: those of the base and the ids */
+    const uint32_t *base;  /* of the vocabulary, as far as they are in slice as well; NULL: none */
+    const uint32_t *slice; /* NULL: all */
     uint32_t ids, n_ids;
 } mask_entry;
+
+typedef struct level { /* of a walk: nodes to come, and the configuration before them */
+    uint32_t node, end, ids_end, config;
+} level;
 
 typedef struct nib_grammar_mask_store {
     mask_entry *entries; /* entry 0 is not used */
     size_t n_entries, entries_capacity;
     nib_token *ids;
     size_t n_ids, ids_capacity;
-    uint32_t *path; /* configurations on the way down a tree */
+    level *path;
     size_t n_bits_bytes;
 } store;
 
@@ -50,87 +56,85 @@ static store *get_store(nib_grammar_run *r) {
 
 static bool add_ids(store *s, const nib_token *ids, size_t n) {
     if (!n) return true;
-    if (!nib_grow(&s->ids, &s->ids_capacity, s->n_ids + n, sizeof *s->ids)) return false;
+    if (s->n_ids + n > s->ids_capacity && !nib_grow(&s->ids, &s->ids_capacity, s->n_ids + n, sizeof *s->ids))
+        return false;
     memcpy(s->ids + s->n_ids, ids, n * sizeof *ids);
     s->n_ids += n;
     return true;
 }
 
-/* Whether every byte of the groups leads from a configuration to itself. */
-static bool repeats(nib_grammar_run *r, uint32_t config, unsigned groups) {
-    for (unsigned c = 0x21; c < 0x7F && groups & ~(unsigned)r->configs[config].known_loops; c++) {
-        unsigned group = nib_grammar_group((uint8_t)c), bit = 1u << group;
-        bool is_last = c == 'z' || c == 'Z' || c == '9' || c == '~';
-        if (!(groups & bit) || r->configs[config].known_loops & bit) continue;
-        bool leads_back = nib_grammar_run_step(r, config, (uint8_t)c) == config;
-        if (is_last || !leads_back) r->configs[config].known_loops |= (uint8_t)bit;
-        if (is_last && leads_back) r->configs[config].loops |= (uint8_t)bit;
-    }
-    return (groups & ~(unsigned)r->configs[config].loops) == 0;
+/* ---- walks */
+
+enum { MANY = 64 }; /* tokens for which it is worth while to ask whether all of them fit */
+
+static bool is_known(const nib_grammar_reach *known, unsigned groups, uint32_t max_chars) {
+    return (groups & ~known->groups) == 0 && (known->is_all || max_chars <= known->chars);
 }
 
-/* All tokens of a tree whose bytes the configuration takes. */
-static bool walk(nib_grammar_run *r, store *s, const nib_grammar_tree *t, uint32_t config) {
-    const nib_grammar *g = r->g;
-    s->path[0] = config;
-    for (uint32_t i = 0; i < t->n_nodes;) {
-        const nib_grammar_tree_node *node = &t->nodes[i];
-        uint32_t at = s->path[node->depth - 1], next = r->steps[(size_t)at * g->n_classes + g->class_of[node->byte]];
-        if (next == NIB_GRAMMAR_UNKNOWN) {
-            next = nib_grammar_run_step(r, at, node->byte);
-            if (next == NIB_GRAMMAR_UNKNOWN) return false;
-        }
-        if (next == NIB_GRAMMAR_DEAD) {
-            i = node->end;
+/* Whether every token below fits, by its groups and lengths alone. */
+static bool takes_all(nib_grammar_run *r, uint32_t config, const nib_grammar_tree_node *node) {
+    uint32_t most = (uint32_t)node->max_chars - node->n_chars;
+    if (node->groups >> NIB_GRAMMAR_OTHER) return false;
+    return nib_grammar_reach_far(r, config, node->groups, most).chars == most;
+}
+
+static bool walk_branch(nib_grammar_run *r, store *s, const nib_grammar_tree *t, const nib_grammar_branch *branch,
+                        const nib_grammar_reach *known) {
+    bool may_be_known = (branch->groups & ~known->groups) == 0;
+    for (size_t depth = 1; depth > 0;) {
+        level *l = &s->path[depth - 1];
+        if (l->node == l->end) {
+            depth--;
             continue;
         }
-        s->path[node->depth] = next;
-        if (node->end > i + 1 && !(node->groups >> NIB_GRAMMAR_OTHERS) && repeats(r, next, node->groups)) {
-            uint32_t end = node->end < t->n_nodes ? t->nodes[node->end].ids : (uint32_t)t->n_ids;
-            if (!add_ids(s, t->ids + node->ids, end - node->ids)) return false;
-            i = node->end;
-            continue;
-        }
-        if (node->n_ids && !add_ids(s, t->ids + node->ids, node->n_ids)) return false;
-        i++;
+        const nib_grammar_tree_node *node = &t->nodes[l->node++];
+        uint32_t ids_end = l->node < l->end ? t->nodes[l->node].ids : l->ids_end;
+        if (may_be_known && node->max_chars <= known->chars) continue;
+        uint32_t next = r->steps[(size_t)l->config * r->g->n_classes + r->g->class_of[node->byte]];
+        if (next == NIB_GRAMMAR_UNKNOWN) next = nib_grammar_run_step(r, l->config, node->byte);
+        if (next == NIB_GRAMMAR_UNKNOWN) return false;
+        if (next == NIB_GRAMMAR_DEAD) continue;
+        bool all = node->n_children == 0 || (ids_end - node->ids >= MANY && takes_all(r, next, node));
+        if (!add_ids(s, t->ids + node->ids, (all ? ids_end : t->nodes[node->first].ids) - node->ids)) return false;
+        if (!all) s->path[depth++] = (level){node->first, node->first + node->n_children, ids_end, next};
     }
     return true;
 }
 
-static bool reads_plain_otherwise(const nib_grammar_run *r, nib_grammar_item item) {
-    uint32_t flags = r->g->states[item.state].flags;
-    return flags & NIB_GRAMMAR_READS_PLAIN && !(flags & (NIB_GRAMMAR_LOOPS | NIB_GRAMMAR_LOOPS_COUNTED));
-}
-
-/* Most plain characters that a looping item takes; 0: none loops. */
-static uint64_t longest_loop(const nib_grammar_run *r, const nib_grammar_place *c, bool *has_others) {
-    uint64_t longest = 0;
-    for (uint32_t i = 0; i < c->n_items; i++) {
-        nib_grammar_item item = r->items[c->items + i];
-        uint32_t flags = r->g->states[item.state].flags;
-        const nib_grammar_frame *f = &r->frames[item.frame];
-        uint32_t max = r->g->rules[f->rule].max;
-        bool counts = flags & NIB_GRAMMAR_LOOPS_COUNTED && max != NIB_GRAMMAR_NO;
-        uint64_t n = counts ? (uint64_t)max - f->count + 1 : UINT64_MAX; /* this one is counted already */
-        if (flags & (NIB_GRAMMAR_LOOPS | NIB_GRAMMAR_LOOPS_COUNTED) && n > longest) longest = n;
-        *has_others |= reads_plain_otherwise(r, item);
+/* All tokens of a tree whose bytes the configuration takes, but for those that are known. */
+static bool walk(nib_grammar_run *r, store *s, const nib_grammar_tree *t, uint32_t config,
+                 const nib_grammar_reach *known) {
+    for (unsigned byte = 0; byte < 256; byte++) {
+        if (t->roots[byte] == t->roots[byte + 1]) continue;
+        uint32_t next = nib_grammar_run_step(r, config, (uint8_t)byte);
+        if (next == NIB_GRAMMAR_UNKNOWN) return false;
+        if (next == NIB_GRAMMAR_DEAD) continue;
+        for (uint32_t i = t->roots[byte]; i < t->roots[byte + 1]; i++) {
+            const nib_grammar_branch *branch = &t->branches[i];
+            if (is_known(known, branch->groups, branch->max_chars)) continue;
+            s->path[0] = (level){branch->node, branch->node + 1, branch->ids_end, config};
+            if (!walk_branch(r, s, t, branch, known)) return false;
+        }
     }
-    return longest;
+    return true;
 }
 
 static bool add_plain(nib_grammar_run *r, store *s, uint32_t config, mask_entry *entry) {
     const nib_grammar_vocab *v = r->g->vocab;
-    bool has_others = false;
-    uint64_t longest = longest_loop(r, &r->configs[config], &has_others);
-    size_t slice = longest < NIB_GRAMMAR_SLICES ? (size_t)longest : NIB_GRAMMAR_SLICES;
-    if (longest) entry->base = v->slices[v->n_by_length && longest >= v->lengths[v->n_by_length - 1] ? 0 : slice];
-    if (longest && entry->base != v->slices[0] && longest > slice)
-        for (size_t i = 0; i < v->n_by_length && v->lengths[i] <= longest; i++)
-            if (v->lengths[i] > slice && !add_ids(s, &v->by_length[i], 1)) return false;
-    if (!has_others || (longest && entry->base == v->slices[0])) return true;
-    uint32_t others = longest ? nib_grammar_run_filter(r, config, reads_plain_otherwise) : config;
-    return others != NIB_GRAMMAR_UNKNOWN && walk(r, s, &v->plain, others);
+    nib_grammar_reach known = nib_grammar_reach_plain(r, config);
+    if (known.groups) entry->base = v->within[known.groups];
+    if (known.groups && known.chars < v->max_chars) {
+        entry->slice = v->slices[known.chars < NIB_GRAMMAR_SLICES ? known.chars : NIB_GRAMMAR_SLICES];
+        for (size_t i = 0; i < v->n_lengthy && known.chars > NIB_GRAMMAR_SLICES; i++) {
+            uint32_t id = (uint32_t)v->lengthy[i].id;
+            bool fits = v->lengthy[i].n_chars <= known.chars && entry->base[id / 32] >> id % 32 & 1;
+            if (fits && !add_ids(s, &v->lengthy[i].id, 1)) return false;
+        }
+    }
+    return (known.groups == NIB_GRAMMAR_ALL_GROUPS && known.is_all) || walk(r, s, &v->plain, config, &known);
 }
+
+/* ---- entries */
 
 /* Tokens that the grammar names. */
 static bool add_tokens(nib_grammar_run *r, store *s, uint32_t config, uint32_t **bits) {
@@ -159,7 +163,8 @@ static bool keep(store *s, const nib_grammar_vocab *v, mask_entry entry, uint32_
     size_t n = s->n_ids - entry.ids;
     if (!bits && n > v->n_mask_words && (bits = nib_calloc(v->n_mask_words + 1, sizeof *bits)) == NULL) return false;
     if (bits) {
-        for (size_t w = 0; entry.base && w < v->n_mask_words; w++) bits[w] |= entry.base[w];
+        for (size_t w = 0; entry.base && w < v->n_mask_words; w++)
+            bits[w] |= entry.base[w] & (entry.slice ? entry.slice[w] : UINT32_MAX);
         for (size_t i = entry.ids; i < s->n_ids; i++) bits[s->ids[i] / 32] |= 1u << s->ids[i] % 32;
         s->n_ids = entry.ids;
         n = 0;
@@ -177,12 +182,13 @@ static bool keep(store *s, const nib_grammar_vocab *v, mask_entry entry, uint32_
 
 static bool compute(nib_grammar_run *r, store *s, uint32_t config) {
     const nib_grammar_vocab *v = r->g->vocab;
+    const nib_grammar_reach none = {0, 0, false};
     mask_entry entry = {.ids = (uint32_t)s->n_ids};
     uint32_t *bits = NULL;
     bool has_bytes = false;
     for (uint32_t i = 0; i < r->configs[config].n_items; i++)
         has_bytes |= (r->g->states[r->items[r->configs[config].items + i].state].flags & NIB_GRAMMAR_HAS_BYTES) != 0;
-    bool ok = !has_bytes || (add_plain(r, s, config, &entry) && walk(r, s, &v->rest, config));
+    bool ok = !has_bytes || (add_plain(r, s, config, &entry) && walk(r, s, &v->rest, config, &none));
     if (ok && r->configs[config].has_tokens) ok = add_tokens(r, s, config, &bits);
     if (ok && r->configs[config].may_end) ok = add_ids(s, v->eog, v->n_eog);
     if (ok && keep(s, v, entry, bits)) return true;
@@ -190,6 +196,17 @@ static bool compute(nib_grammar_run *r, store *s, uint32_t config) {
     s->n_ids = entry.ids;
     if (r->status == NIB_OK) r->status = NIB_E_NOMEM;
     return false;
+}
+
+static void put_bits(const mask_entry *entry, uint32_t *bits, size_t n) {
+    if (entry->bits)
+        memcpy(bits, entry->bits, n * sizeof *bits);
+    else if (entry->base && entry->slice)
+        for (size_t w = 0; w < n; w++) bits[w] = entry->base[w] & entry->slice[w];
+    else if (entry->base)
+        memcpy(bits, entry->base, n * sizeof *bits);
+    else
+        memset(bits, 0, n * sizeof *bits);
 }
 
 bool nib_grammar_mask_write(nib_grammar_run *r, uint32_t config, uint32_t *bits, size_t n_words) {
@@ -207,12 +224,8 @@ bool nib_grammar_mask_write(nib_grammar_run *r, uint32_t config, uint32_t *bits,
         r->configs[far].mask = (uint32_t)(s->n_entries - 1);
     }
     const mask_entry *entry = &s->entries[r->configs[far].mask];
-    const uint32_t *from = entry->bits ? entry->bits : entry->base;
     size_t n = n_words < v->n_mask_words ? n_words : v->n_mask_words;
-    if (from)
-        memcpy(bits, from, n * sizeof *bits);
-    else
-        memset(bits, 0, n * sizeof *bits);
+    put_bits(entry, bits, n);
     memset(bits + n, 0, (n_words - n) * sizeof *bits);
     for (uint32_t i = 0; i < entry->n_ids; i++) {
         uint32_t id = (uint32_t)s->ids[entry->ids + i];

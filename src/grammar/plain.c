@@ -52,15 +52,14 @@ void nib_grammar_find_loops(nib_grammar *g, uint32_t state) {
     search f = {g, state, true, true};
     if (!(s->flags & NIB_GRAMMAR_HAS_BYTES)) return;
     for (unsigned c = 0x20; c < 0xF5; c++)
-        if (nib_grammar_is_plain((uint8_t)c) && (c < 0x80 || c >= 0xC2) &&
+        if (nib_grammar_is_plain((uint8_t)c) && nib_grammar_is_lead((uint8_t)c) &&
             step(&f, state, (uint8_t)c) != NIB_GRAMMAR_NO)
             s->flags |= NIB_GRAMMAR_READS_PLAIN;
     f = (search){g, state, true, true};
     for (unsigned c = 0x20; c < 0xF5 && (f.direct || f.counted); c++) {
-        if (!nib_grammar_is_plain((uint8_t)c) || (c >= 0x80 && c < 0xC2)) continue;
-        unsigned n = c < 0x80 ? 0 : c < 0xE0 ? 1 : c < 0xF0 ? 2 : 3;
-        unsigned lo = c == 0xE0 ? 0xA0 : c == 0xF0 ? 0x90 : 0x80, hi = c == 0xED ? 0x9F : c == 0xF4 ? 0x8F : 0xBF;
-        follow(&f, step(&f, state, (uint8_t)c), n, lo, hi);
+        if (!nib_grammar_is_plain((uint8_t)c) || !nib_grammar_is_lead((uint8_t)c)) continue;
+        nib_grammar_lead lead = nib_grammar_lead_of((uint8_t)c);
+        follow(&f, step(&f, state, (uint8_t)c), lead.n, lead.lo, lead.hi);
     }
     if (f.direct)
         s->flags |= NIB_GRAMMAR_LOOPS;

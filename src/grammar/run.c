@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_TABLE = 256 };
+enum { FIRST_TABLE = 256, FIRST_BYTES = 8 << 20 };
 
 /* ---- life */
 
@@ -400,6 +400,15 @@ static uint32_t settle_all(nib_grammar_run *r) {
     return r->status == NIB_OK ? nib_grammar_intern_config(r, r->found, r->n_found, r->may_end) : NIB_GRAMMAR_UNKNOWN;
 }
 
+/* Room for many configurations at once: it costs nothing before it is used, and moving them would take longer than a
+ * mask. */
+static bool reserve_first(nib_grammar_run *r) {
+    size_t bytes = r->g->max_run_bytes / 4 < FIRST_BYTES ? r->g->max_run_bytes / 4 : FIRST_BYTES;
+    size_t n = bytes / (sizeof *r->steps * (r->g->n_classes + 16)) + 2;
+    return RESERVE(r, configs, n) && RESERVE(r, items, n) && RESERVE(r, frames, n) && RESERVE(r, links, n) &&
+           RESERVE(r, steps, n * r->g->n_classes);
+}
+
 nib_grammar_run *nib_grammar_run_new(const nib_grammar *g) {
     nib_grammar_run *r = nib_calloc(1, sizeof *r);
     nib_grammar_link end = {NIB_GRAMMAR_NO, NIB_GRAMMAR_NO};
@@ -407,11 +416,11 @@ nib_grammar_run *nib_grammar_run_new(const nib_grammar *g) {
     r->g = g;
     r->n_users = 1;
     nib_grammar_begin(r);
-    if (RESERVE(r, configs, 2) && RESERVE(r, items, 1)) {
+    if (reserve_first(r)) {
         memset(r->configs, 0, 2 * sizeof *r->configs);
         r->n_configs = 2;
         r->n_steps = 2 * (size_t)g->n_classes;
-        if (RESERVE(r, steps, r->n_steps)) memset(r->steps, 0, r->n_steps * sizeof *r->steps);
+        memset(r->steps, 0, r->n_steps * sizeof *r->steps);
         add_call(r, g->root, end);
         /* The empty text may be all: then the start of the root ends, which no caller says. */
         r->may_end = g->states[g->rules[g->root].start].flags & NIB_GRAMMAR_ENDS && g->rules[g->root].min == 0;
@@ -428,17 +437,29 @@ uint32_t nib_grammar_run_step(nib_grammar_run *r, uint32_t config, uint8_t byte)
     uint32_t known = r->steps[(size_t)config * g->n_classes + class];
     if (known != NIB_GRAMMAR_UNKNOWN || config <= NIB_GRAMMAR_DEAD) return known ? known : config;
     const nib_grammar_place c = r->configs[config];
+    uint32_t first = 0, last = g->n_classes - 1; /* the classes that all edges take or leave as they do this one */
     nib_grammar_begin(r);
     for (uint32_t i = 0; i < c.n_items; i++) {
         nib_grammar_item item = r->items[c.items + i];
         const nib_grammar_state *s = &g->states[item.state];
         for (uint32_t e = s->edges; e < s->edges + s->n_edges && g->edges[e].kind == NIB_GRAMMAR_BYTES; e++) {
-            if (g->edges[e].lo > class) break; /* sorted by lo */
-            if (class <= g->edges[e].hi) nib_grammar_push(r, g->edges[e].to, item.frame);
+            uint32_t lo = g->edges[e].lo, hi = g->edges[e].hi;
+            if (lo > class) {
+                if (last >= lo) last = lo - 1;
+                break; /* sorted by lo */
+            }
+            if (hi < class) {
+                if (first <= hi) first = hi + 1;
+                continue;
+            }
+            if (first < lo) first = lo;
+            if (last > hi) last = hi;
+            nib_grammar_push(r, g->edges[e].to, item.frame);
         }
     }
     uint32_t next = settle_all(r);
-    return r->steps[(size_t)config * g->n_classes + class] = next;
+    for (uint32_t i = first; i <= last; i++) r->steps[(size_t)config * g->n_classes + i] = next;
+    return next;
 }
 
 uint32_t nib_grammar_run_token(nib_grammar_run *r, uint32_t config, nib_token id) {
@@ -468,12 +489,9 @@ uint32_t nib_grammar_run_union(nib_grammar_run *r, uint32_t a, uint32_t b) {
     return nib_grammar_intern_config(r, r->found, (size_t)x.n_items + y.n_items, x.may_end || y.may_end);
 }
 
-uint32_t nib_grammar_run_filter(nib_grammar_run *r, uint32_t config,
-                                bool (*keep)(const nib_grammar_run *, nib_grammar_item)) {
-    const nib_grammar_place c = r->configs[config];
+uint32_t nib_grammar_run_last_turn(nib_grammar_run *r, nib_grammar_item item) {
+    const nib_grammar_frame f = r->frames[item.frame];
     nib_grammar_begin(r);
-    if (!RESERVE(r, found, c.n_items)) return NIB_GRAMMAR_UNKNOWN;
-    for (uint32_t i = 0; i < c.n_items; i++)
-        if (keep(r, r->items[c.items + i])) r->found[r->n_found++] = r->items[c.items + i];
-    return nib_grammar_intern_config(r, r->found, r->n_found, false);
+    item.frame = change_frame(r, item.frame, r->g->rules[f.rule].max, f.marks);
+    return item.frame == NIB_GRAMMAR_NO ? NIB_GRAMMAR_UNKNOWN : nib_grammar_intern_config(r, &item, 1, false);
 }

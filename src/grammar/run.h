@@ -5,7 +5,7 @@
 #ifndef NIB_GRAMMAR_RUN_H
 #define NIB_GRAMMAR_RUN_H
 
-#include "grammar/grammar.h"
+#include "grammar/plain.h"
 
 enum { NIB_GRAMMAR_UNKNOWN = 0, NIB_GRAMMAR_DEAD = 1 }; /* configurations; those of texts begin at 2 */
 
@@ -31,7 +31,7 @@ typedef struct nib_grammar_place {
     uint32_t mask; /* mask.h; 0: not computed */
     uint32_t far;  /* the configuration whose mask it has; 0: not found yet */
     bool may_end, has_tokens;
-    uint8_t known_loops, loops; /* groups of bytes (vocab.h) that were looked at, and of which all lead back here */
+    uint32_t group_next[NIB_GRAMMAR_N_GROUPS]; /* reach.h */
 } nib_grammar_place;
 
 typedef struct nib_grammar_call_at { /* a call at the current byte */
@@ -79,9 +79,8 @@ uint32_t nib_grammar_run_step(nib_grammar_run *r, uint32_t config, uint8_t byte)
 uint32_t nib_grammar_run_token(nib_grammar_run *r, uint32_t config, nib_token id);
 /* The configuration of all items of both. */
 uint32_t nib_grammar_run_union(nib_grammar_run *r, uint32_t a, uint32_t b);
-/* That of the items to keep, without an end. */
-uint32_t nib_grammar_run_filter(nib_grammar_run *r, uint32_t config,
-                                bool (*keep)(const nib_grammar_run *, nib_grammar_item));
+/* That of an item of a counted repetition, with all turns but the present one used up. */
+uint32_t nib_grammar_run_last_turn(nib_grammar_run *r, nib_grammar_item item);
 /* Replaces n configurations by the same ones in another run of the grammar. */
 bool nib_grammar_run_carry(nib_grammar_run *to, const nib_grammar_run *from, uint32_t *configs, size_t n);
 /* A configuration with the same mask for tokens of at most len bytes, and the same for all counts that so few bytes

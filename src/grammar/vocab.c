@@ -1,11 +1,9 @@
-/* grammar/vocab.c - tokens in -> trees of their bytes, and bit sets of plain tokens by length. */
+/* grammar/vocab.c - tokens in -> trees of their bytes, and bits of plain tokens by groups and length. */
 #include "grammar/vocab.h"
 
 #include "base/mem.h"
 #include "base/status.h"
-#include "grammar/plain.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* While tokens are added, the pointers of bytes and names are offsets into text. */
@@ -44,123 +42,68 @@ static void set_pointers(nib_grammar_vocab *v) {
     }
 }
 
-typedef struct entry {
-    nib_str bytes;
-    nib_token id;
-    uint32_t n_chars; /* 0: not plain */
-} entry;
+/* ---- bits */
 
-static int compare_entries(const void *a, const void *b) {
-    const entry *x = a, *y = b;
-    size_t n = x->bytes.len < y->bytes.len ? x->bytes.len : y->bytes.len;
-    int c = memcmp(x->bytes.ptr, y->bytes.ptr, n);
-    if (c) return c;
-    if (x->bytes.len != y->bytes.len) return x->bytes.len < y->bytes.len ? -1 : 1;
-    return x->id < y->id ? -1 : x->id > y->id;
-}
-
-static int compare_lengths(const void *a, const void *b) {
-    const entry *x = a, *y = b;
-    if (x->n_chars != y->n_chars) return x->n_chars < y->n_chars ? -1 : 1;
-    return x->id < y->id ? -1 : x->id > y->id;
-}
-
-/* Characters of text that is plain from its first byte on; the last one may be cut. 0: it is not. */
-static uint32_t count_plain(nib_str s) {
-    uint32_t n = 0;
-    for (size_t i = 0; i < s.len; n++) {
-        unsigned char c = (unsigned char)s.ptr[i++];
-        if (!nib_grammar_is_plain(c) || (c >= 0x80 && c < 0xC2) || c > 0xF4) return 0;
-        unsigned left = c < 0x80 ? 0 : c < 0xE0 ? 1 : c < 0xF0 ? 2 : 3;
-        unsigned char lo = c == 0xE0 ? 0xA0 : c == 0xF0 ? 0x90 : 0x80, hi = c == 0xED ? 0x9F : c == 0xF4 ? 0x8F : 0xBF;
-        for (; left && i < s.len; left--, i++, lo = 0x80, hi = 0xBF)
-            if ((unsigned char)s.ptr[i] < lo || (unsigned char)s.ptr[i] > hi) return 0;
-    }
-    return n;
-}
-
-static bool add_node(nib_grammar_tree *t, uint8_t byte, uint16_t depth) {
-    if (!nib_grow(&t->nodes, &t->capacity, t->n_nodes + 1, sizeof *t->nodes)) return false;
-    t->nodes[t->n_nodes++] = (nib_grammar_tree_node){.byte = byte, .depth = depth, .ids = (uint32_t)t->n_ids};
+static bool add_lengthy(nib_grammar_vocab *v, const nib_grammar_entry *e) {
+    if (!nib_grow(&v->lengthy, &v->lengthy_capacity, v->n_lengthy + 1, sizeof *v->lengthy)) return false;
+    v->lengthy[v->n_lengthy++] = (nib_grammar_lengthy){e->id, e->n_chars};
     return true;
 }
 
-/* A tree of sorted entries. */
-static bool make_tree(nib_grammar_tree *t, const entry *entries, size_t n, size_t max_len) {
-    uint32_t *path = nib_calloc(max_len + 1, sizeof *path); /* the node at each depth */
-    nib_str last = {"", 0};
-    t->ids = nib_calloc(n + 1, sizeof *t->ids);
-    bool ok = path && t->ids;
-    for (size_t i = 0; ok && i < n; i++) {
-        nib_str s = entries[i].bytes;
-        unsigned groups = 0;
-        size_t common = 0;
-        while (common < last.len && common < s.len && last.ptr[common] == s.ptr[common]) common++;
-        for (size_t d = last.len; d > common; d--) t->nodes[path[d]].end = (uint32_t)t->n_nodes;
-        for (size_t d = common + 1; ok && d <= s.len; d++) {
-            path[d] = (uint32_t)t->n_nodes;
-            ok = add_node(t, (uint8_t)s.ptr[d - 1], (uint16_t)d);
+/* Sets of groups hold those of fewer groups; slices those of fewer characters. */
+static void close_sets(nib_grammar_vocab *v) {
+    for (unsigned bit = 1; bit < NIB_GRAMMAR_N_SETS; bit *= 2)
+        for (unsigned set = 0; set < NIB_GRAMMAR_N_SETS; set++) {
+            if (!(set & bit)) continue;
+            v->n_within[set] += v->n_within[set ^ bit];
+            for (size_t w = 0; w < v->n_mask_words; w++) v->within[set][w] |= v->within[set ^ bit][w];
         }
-        if (!ok) break;
-        for (size_t d = s.len; d > 0; d--) {
-            t->nodes[path[d]].groups |= (uint8_t)groups;
-            groups |= 1u << nib_grammar_group((uint8_t)s.ptr[d - 1]);
-        }
-        t->nodes[path[s.len]].n_ids++;
-        t->ids[t->n_ids++] = entries[i].id;
-        last = s;
-    }
-    for (size_t d = last.len; ok && d > 0; d--) t->nodes[path[d]].end = (uint32_t)t->n_nodes;
-    nib_free(path);
-    return ok;
+    for (unsigned n = 2; n <= NIB_GRAMMAR_SLICES; n++)
+        for (size_t w = 0; w < v->n_mask_words; w++) v->slices[n][w] |= v->slices[n - 1][w];
 }
 
-static bool make_slices(nib_grammar_vocab *v, entry *plain, size_t n) {
-    v->by_length = nib_calloc(n + 1, sizeof *v->by_length);
-    v->lengths = nib_calloc(n + 1, sizeof *v->lengths);
-    bool ok = v->by_length && v->lengths;
-    for (size_t k = 0; k <= NIB_GRAMMAR_SLICES; k++)
+static bool make_sets(nib_grammar_vocab *v, const nib_grammar_entry *plain, size_t n) {
+    bool ok = true;
+    for (unsigned set = 0; set < NIB_GRAMMAR_N_SETS; set++)
+        ok = (v->within[set] = nib_calloc(v->n_mask_words + 1, sizeof **v->within)) != NULL && ok;
+    for (unsigned k = 1; k <= NIB_GRAMMAR_SLICES; k++)
         ok = (v->slices[k] = nib_calloc(v->n_mask_words + 1, sizeof **v->slices)) != NULL && ok;
-    if (!ok) return false;
-    qsort(plain, n, sizeof *plain, compare_lengths);
-    for (size_t i = 0; i < n; i++) {
-        uint32_t id = (uint32_t)plain[i].id;
-        v->by_length[i] = plain[i].id;
-        v->lengths[i] = plain[i].n_chars;
-        for (size_t k = 0; k <= NIB_GRAMMAR_SLICES; k++)
-            if (k == 0 || plain[i].n_chars <= k) v->slices[k][id / 32] |= 1u << id % 32;
+    for (size_t i = 0; ok && i < n; i++) {
+        uint32_t id = (uint32_t)plain[i].id, n_chars = plain[i].n_chars;
+        v->within[plain[i].groups][id / 32] |= 1u << id % 32;
+        v->n_within[plain[i].groups]++;
+        if (n_chars > v->max_chars) v->max_chars = n_chars;
+        if (n_chars <= NIB_GRAMMAR_SLICES)
+            v->slices[n_chars][id / 32] |= 1u << id % 32;
+        else
+            ok = add_lengthy(v, &plain[i]);
     }
-    v->n_by_length = n;
-    return true;
+    if (ok) close_sets(v);
+    return ok;
 }
 
 nib_status nib_grammar_vocab_finish(nib_grammar_vocab *v, nib_error *err) {
     size_t n_plain = 0, n_rest = 0;
-    entry *plain = nib_calloc(v->n_tokens + 1, sizeof *plain), *rest = nib_calloc(v->n_tokens + 1, sizeof *rest);
+    nib_grammar_entry *plain = nib_calloc(v->n_tokens + 1, sizeof *plain);
+    nib_grammar_entry *rest = nib_calloc(v->n_tokens + 1, sizeof *rest);
+    uint8_t *below = nib_alloc(v->text.len + 1, sizeof *below);
     set_pointers(v);
-    bool ok = plain && rest && !v->text.failed && v->max_len < UINT16_MAX;
+    bool ok = plain && rest && below && !v->text.failed && v->max_len < UINT16_MAX;
     for (uint32_t i = 0; ok && i < v->n_tokens; i++) {
-        entry e = {v->bytes[i], (nib_token)i, count_plain(v->bytes[i])};
+        nib_grammar_entry e = {.bytes = v->bytes[i], .id = (nib_token)i};
         if (!e.bytes.len) continue;
-        if (e.n_chars)
-            plain[n_plain++] = e;
-        else
+        nib_grammar_entry_read(&e, below + (e.bytes.ptr - v->text.ptr));
+        if (e.groups >> NIB_GRAMMAR_OTHER)
             rest[n_rest++] = e;
+        else
+            plain[n_plain++] = e;
     }
-    if (ok) {
-        qsort(plain, n_plain, sizeof *plain, compare_entries);
-        qsort(rest, n_rest, sizeof *rest, compare_entries);
-        ok = make_tree(&v->plain, plain, n_plain, v->max_len) && make_tree(&v->rest, rest, n_rest, v->max_len) &&
-             make_slices(v, plain, n_plain);
-    }
+    ok = ok && make_sets(v, plain, n_plain) && nib_grammar_tree_make(&v->plain, plain, n_plain) &&
+         nib_grammar_tree_make(&v->rest, rest, n_rest);
     nib_free(plain);
     nib_free(rest);
+    nib_free(below);
     return ok ? NIB_OK : nib_fail_nomem(err, v->text.len, "the bytes of a vocabulary");
-}
-
-static void free_tree(nib_grammar_tree *t) {
-    nib_free(t->nodes);
-    nib_free(t->ids);
 }
 
 void nib_grammar_vocab_free(nib_grammar_vocab *v) {
@@ -170,10 +113,10 @@ void nib_grammar_vocab_free(nib_grammar_vocab *v) {
     nib_buf_free(&v->text);
     nib_free(v->eog);
     nib_free(v->all);
-    nib_free(v->by_length);
-    nib_free(v->lengths);
-    for (size_t k = 0; k <= NIB_GRAMMAR_SLICES; k++) nib_free(v->slices[k]);
-    free_tree(&v->plain);
-    free_tree(&v->rest);
+    nib_free(v->lengthy);
+    for (unsigned set = 0; set < NIB_GRAMMAR_N_SETS; set++) nib_free(v->within[set]);
+    for (unsigned k = 1; k <= NIB_GRAMMAR_SLICES; k++) nib_free(v->slices[k]);
+    nib_grammar_tree_free(&v->plain);
+    nib_grammar_tree_free(&v->rest);
     nib_free(v);
 }

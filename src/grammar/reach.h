@@ -1,0 +1,22 @@
+/* grammar/reach.h - how far texts of some groups of characters lead from a configuration, whatever the characters are.
+ */
+#ifndef NIB_GRAMMAR_REACH_H
+#define NIB_GRAMMAR_REACH_H
+
+#include "grammar/run.h"
+
+/* Tokens of which all is known without looking at them. */
+typedef struct nib_grammar_reach {
+    unsigned groups; /* those of no other characters, */
+    uint32_t chars;  /* with at most so many of them, are allowed; */
+    bool is_all;     /* longer ones are not */
+} nib_grammar_reach;
+
+/* The configuration after any character of a group; DEAD: none may come; NIB_GRAMMAR_NO: that depends. */
+uint32_t nib_grammar_reach_next(nib_grammar_run *r, uint32_t config, unsigned group);
+/* How many characters of the groups may come, in any order, up to `most`. */
+nib_grammar_reach nib_grammar_reach_far(nib_grammar_run *r, uint32_t config, unsigned groups, uint32_t most);
+/* The groups of which most plain tokens are known. */
+nib_grammar_reach nib_grammar_reach_plain(nib_grammar_run *r, uint32_t config);
+
+#endif
