@@ -808,6 +808,38 @@ NIB_API bool nib_matcher_must_end(const nib_matcher *matcher); /* … and nothin
 /* Takes back the last n steps; NIB_E_ARG for more than 256 or than there were. */
 NIB_API nib_status nib_matcher_rollback(nib_matcher *matcher, uint32_t n, nib_error *err);
 
+/* ------------------------------------------------------------------------------------------------ grammars of answers */
+
+/* What a whole answer of a chat must look like, in the format of the model: thoughts if it has them, then what is asked for. So
+ * a constraint on the content begins where the content does, and calls of tools can be demanded. */
+typedef struct nib_chat_grammar_config {
+    size_t size;
+    const char *format;       /* as in nib_chat_parser_config */
+    bool starts_thinking;     /* as there: nib_chat_prompt.starts_thinking */
+    bool no_thinking;         /* the model may not begin to think; a block that the prompt opened ends all the same */
+    const char *tools;        /* JSON, a list as in OpenAI's requests; NULL: none */
+    size_t tools_len;
+    const char *tool_choice;  /* "none", "auto", or "required": nothing but calls, at least one. NULL: "auto" */
+    const char *tool_name;    /* with "required": of this tool only; NULL: of any */
+    bool one_call;            /* at most one */
+    bool strict;              /* with "auto": the answer is text or calls, and calls are valid */
+    const char *content;      /* a grammar of the content, as in nib_grammar_new; NULL: any text */
+    size_t content_len;
+    nib_grammar_config grammar; /* its syntax; limits of the whole; space and key_order hold for arguments, too */
+} nib_chat_grammar_config;
+#define NIB_CHAT_GRAMMAR_CONFIG_INIT                                                                                   \
+    {sizeof(nib_chat_grammar_config), "generic", false, false, NULL, 0, NULL, NULL, false, false, NULL, 0,              \
+     NIB_GRAMMAR_CONFIG_INIT}
+
+/* The vocabulary of nib_grammar_vocab_new, in which what ends a turn of the chat ends a text: nib_chat_ends_turn. */
+NIB_API nib_status nib_chat_vocab_new(nib_grammar_vocab **out, const nib_chat *chat, nib_error *err);
+/* *out is NULL when nothing is asked for: no content, and no calls that are "required" or strict. A parser of the format reads
+ * what the grammar permits as calls of the tools given, with arguments that are valid by their schemas; parameters that are
+ * not among `properties` are not written where the format has a marker for each. Errors as of nib_grammar_new; those of tools
+ * begin with the JSON pointer of the place in `tools`: "#/0/function/parameters/properties/a: …". Thread-safe. */
+NIB_API nib_status nib_chat_grammar_new(nib_grammar **out, const nib_chat_grammar_config *config,
+                                        const nib_grammar_vocab *vocab, nib_error *err);
+
 /* ------------------------------------------------------------------------------------------------ stop strings */
 
 /* Watches streamed text for stop strings that may span pieces. Holds back the longest suffix that can still become a

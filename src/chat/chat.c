@@ -120,6 +120,10 @@ void nib_chat_free(nib_chat *chat) {
     nib_free(chat);
 }
 
+const nib_tokenizer *nib_chat_tokenizer(const nib_chat *chat) {
+    return chat->tok;
+}
+
 const char *nib_chat_source(const nib_chat *chat) {
     return chat->main.source;
 }

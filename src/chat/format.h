@@ -24,4 +24,7 @@ bool nib_chat_format_leaves_thinking(const nib_chat_format_row *format, nib_str 
 /* Whether the text of a token is a marker of the format or a part of one, so that the parser must see it. */
 bool nib_chat_format_is_mark(const nib_chat_format_row *format, nib_str token_text);
 
+/* Of a nib_chat. */
+const nib_tokenizer *nib_chat_tokenizer(const nib_chat *chat);
+
 #endif

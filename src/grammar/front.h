@@ -14,4 +14,13 @@ typedef struct nib_grammar_source {
 #include "grammar/syntaxes.def"
 #undef SYNTAX
 
+/* By config->syntax. */
+uint32_t nib_grammar_front(nib_grammar_build *b, const nib_grammar_source *source);
+
+/* Draws rules and returns the one to begin with. */
+typedef uint32_t (*nib_grammar_draw_fn)(nib_grammar_build *b, void *user);
+/* Checks the config; what `draw` draws becomes a grammar. */
+nib_status nib_grammar_compile(nib_grammar **out, const nib_grammar_config *config, const nib_grammar_vocab *vocab,
+                               nib_grammar_draw_fn draw, void *user, nib_error *err);
+
 #endif

@@ -308,7 +308,8 @@ void nib_grammar_pattern_except(nib_grammar_build *b, const nib_str *texts, size
 
 /* ---- drawing */
 
-nib_grammar_piece nib_grammar_pattern_draw(nib_grammar_build *b, const nib_grammar_pattern *p, bool is_json) {
+nib_grammar_piece nib_grammar_pattern_draw(nib_grammar_build *b, const nib_grammar_pattern *p,
+                                           nib_grammar_draw_set_fn draw) {
     uint32_t *nodes = nib_calloc(p->n_states + 1, sizeof *nodes), end = nib_grammar_node(b);
     nib_grammar_piece piece = {end, end};
     if (!nodes) {
@@ -325,11 +326,7 @@ nib_grammar_piece nib_grammar_pattern_draw(nib_grammar_build *b, const nib_gramm
         piece.start = nib_grammar_node(b); /* nothing matches */
     for (size_t e = 0; e < p->n_edges && b->status == NIB_OK; e++) {
         const nib_grammar_pattern_edge *edge = &p->edges[e];
-        const nib_grammar_charset *set = &p->sets[edge->set];
-        if (is_json)
-            nib_grammar_charset_draw_json(b, nodes[edge->from], nodes[edge->to], set, set->n && set->ranges[0].lo == 0);
-        else
-            nib_grammar_charset_draw(b, nodes[edge->from], nodes[edge->to], set);
+        draw(b, nodes[edge->from], nodes[edge->to], &p->sets[edge->set]);
     }
     nib_free(nodes);
     return piece;

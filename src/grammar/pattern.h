@@ -1,6 +1,5 @@
 /* grammar/pattern.h - a regular language of characters: a small automaton whose edges read sets of characters, without
- * empty edges. Made of a regular expression (regex.c); cut and met here; drawn as bytes, or as what stands between the
- * quotes of a JSON string. */
+ * empty edges. Made of a regular expression (regex.c); cut and met here; drawn as bytes, or as what stands between quotes. */
 #ifndef NIB_GRAMMAR_PATTERN_H
 #define NIB_GRAMMAR_PATTERN_H
 
@@ -43,6 +42,9 @@ bool nib_grammar_pattern_is_empty(const nib_grammar_pattern *p); /* no text at a
 /* All texts but those of the list. */
 void nib_grammar_pattern_except(nib_grammar_build *b, const nib_str *texts, size_t n, nib_grammar_pattern *out);
 
-nib_grammar_piece nib_grammar_pattern_draw(nib_grammar_build *b, const nib_grammar_pattern *p, bool is_json);
+/* Draws what leads from one node to another by a character of the set. */
+typedef void (*nib_grammar_draw_set_fn)(nib_grammar_build *b, uint32_t from, uint32_t to, const nib_grammar_charset *set);
+nib_grammar_piece nib_grammar_pattern_draw(nib_grammar_build *b, const nib_grammar_pattern *p,
+                                           nib_grammar_draw_set_fn draw);
 
 #endif

@@ -525,7 +525,7 @@ uint32_t nib_grammar_from_regex(nib_grammar_build *b, const nib_grammar_source *
     uint32_t rule = 0;
     nib_grammar_pattern_read(b, source->text, 0, false, &pattern);
     if (b->status == NIB_OK)
-        rule = nib_grammar_rule_of(b, (nib_str){"regex", 5}, nib_grammar_pattern_draw(b, &pattern, false));
+        rule = nib_grammar_rule_of(b, (nib_str){"regex", 5}, nib_grammar_pattern_draw(b, &pattern, nib_grammar_charset_draw));
     nib_grammar_pattern_free(&pattern);
     return rule;
 }

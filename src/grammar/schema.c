@@ -135,13 +135,13 @@ static void join(nib_grammar_schema *s, uint32_t rule, nib_grammar_piece piece) 
     nib_grammar_empty(s->b, piece.end, s->b->rules[rule].end);
 }
 
-static void join_word(nib_grammar_schema *s, uint32_t rule, const char *word) {
-    join(s, rule, nib_grammar_text(s->b, (nib_str){word, strlen(word)}));
+static void join_words(nib_grammar_schema *s, uint32_t rule, const char *words) {
+    for (; *words; words += strlen(words) + 1) join(s, rule, nib_grammar_text(s->b, (nib_str){words, strlen(words)}));
 }
 
-/* One rule for each branch: the other members and the branch. */
-static void join_branches(nib_grammar_schema *s, uint32_t rule, const nib_grammar_conj *conj, size_t term,
-                          const char *keyword) {
+/* Each branch with the other members. */
+static void take_branches(nib_grammar_schema *s, const nib_grammar_conj *conj, size_t term, const char *keyword,
+                          void (*take)(void *user, nib_grammar_conj *branch), void *user) {
     const nib_grammar_json *list = nib_grammar_json_get(conj->terms[term].schema, keyword);
     bool is_one = strcmp(keyword, "oneOf") == 0;
     unsigned types = nib_grammar_conj_types(s, conj);
@@ -162,34 +162,45 @@ static void join_branches(nib_grammar_schema *s, uint32_t rule, const nib_gramma
         }
         branch.terms[term].done |= is_one ? NIB_GRAMMAR_ONE_OF_DONE : NIB_GRAMMAR_ANY_OF_DONE;
         nib_grammar_conj_add(s, &branch, x, 0);
-        join(s, rule, nib_grammar_calls(s->b, nib_grammar_schema_rule_for(s, &branch)));
+        take(user, &branch);
     }
 }
 
-static bool has_branches(nib_grammar_schema *s, uint32_t rule, const nib_grammar_conj *conj) {
+bool nib_grammar_schema_each_branch(nib_grammar_schema *s, const nib_grammar_conj *conj,
+                                    void (*take)(void *user, nib_grammar_conj *branch), void *user) {
     for (size_t i = 0; i < conj->n; i++) {
         const nib_grammar_term *t = &conj->terms[i];
         bool any = !(t->done & NIB_GRAMMAR_ANY_OF_DONE) && nib_grammar_json_get(t->schema, "anyOf");
         if (!any && ((t->done & NIB_GRAMMAR_ONE_OF_DONE) || !nib_grammar_json_get(t->schema, "oneOf"))) continue;
-        join_branches(s, rule, conj, i, any ? "anyOf" : "oneOf");
+        take_branches(s, conj, i, any ? "anyOf" : "oneOf", take, user);
         return true;
     }
     return false;
 }
 
+typedef struct branches {
+    nib_grammar_schema *s;
+    uint32_t rule;
+} branches;
+
+/* One rule for each. */
+static void join_branch(void *user, nib_grammar_conj *branch) {
+    const branches *all = user;
+    join(all->s, all->rule, nib_grammar_calls(all->s->b, nib_grammar_schema_rule_for(all->s, branch)));
+}
+
 static void fill_rule(nib_grammar_schema *s, uint32_t rule, const nib_grammar_conj *conj) {
     nib_grammar_piece values;
-    if (conj->is_never || has_branches(s, rule, conj)) return;
+    branches all = {s, rule};
+    bool is_python = s->writing == NIB_GRAMMAR_IN_PYTHON;
+    if (conj->is_never || nib_grammar_schema_each_branch(s, conj, join_branch, &all)) return;
     if (nib_grammar_schema_values(s, conj, &values)) {
         join(s, rule, values);
         return;
     }
     unsigned types = nib_grammar_conj_types(s, conj);
-    if (types & NIB_GRAMMAR_T_NULL) join_word(s, rule, "null");
-    if (types & NIB_GRAMMAR_T_BOOLEAN) {
-        join_word(s, rule, "true");
-        join_word(s, rule, "false");
-    }
+    if (types & NIB_GRAMMAR_T_NULL) join_words(s, rule, is_python ? "null\0None\0" : "null\0");
+    if (types & NIB_GRAMMAR_T_BOOLEAN) join_words(s, rule, is_python ? "true\0false\0True\0False\0" : "true\0false\0");
     if (types & NIB_GRAMMAR_T_STRING) join(s, rule, nib_grammar_schema_string(s, conj));
     if (types & (NIB_GRAMMAR_T_INTEGER | NIB_GRAMMAR_T_FRACTION))
         join(s, rule, nib_grammar_schema_number(s, conj, types));

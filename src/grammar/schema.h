@@ -1,4 +1,5 @@
-/* grammar/schema.h - private to schema*.c: a JSON Schema on its way to rules.
+/* grammar/schema.h - a JSON Schema on its way to rules. For schema*.c, and for chat/shape, which puts values by schemas into
+ * the calls of tools.
  *
  * The unit of work is a conjunction: a list of schemas that all hold for one value. It becomes one rule; equal lists
  * become the same one, which is how recursion ends. $ref and allOf add to the list, anyOf and oneOf make one list for
@@ -27,6 +28,13 @@ enum { /* types of values */
        NIB_GRAMMAR_T_ALL = 127,
 };
 
+typedef enum nib_grammar_writing { /* of values: the notation, which differs in strings, keys and words only */
+    NIB_GRAMMAR_IN_JSON,
+    NIB_GRAMMAR_IN_TAGS,   /* JSON in which no string has a plain "</": so it can stand between tags */
+    NIB_GRAMMAR_IN_PYTHON, /* JSON that Python reads alike, and None, True, False */
+    NIB_GRAMMAR_IN_GEMMA,  /* strings as they are between <|"|>, keys without quotes */
+} nib_grammar_writing;
+
 typedef struct nib_grammar_term {
     const nib_grammar_json *schema;
     uint32_t done;
@@ -46,6 +54,7 @@ typedef struct nib_grammar_job { /* a rule to fill */
 typedef struct nib_grammar_schema {
     nib_grammar_build *b;
     const nib_grammar_config *config;
+    nib_grammar_writing writing;
     nib_arena arena;
     const nib_grammar_json *root;
     nib_grammar_job *jobs;
@@ -91,10 +100,34 @@ nib_grammar_piece nib_grammar_schema_string(nib_grammar_schema *s, const nib_gra
 nib_grammar_piece nib_grammar_schema_number(nib_grammar_schema *s, const nib_grammar_conj *conj, unsigned types);
 nib_grammar_piece nib_grammar_schema_array(nib_grammar_schema *s, const nib_grammar_conj *conj);
 nib_grammar_piece nib_grammar_schema_object(nib_grammar_schema *s, const nib_grammar_conj *conj);
-/* Text in quotes. */
+/* Strings, in quotes, as they are written (schema_write.c): one; those of a pattern, which is used up; all. */
 nib_grammar_piece nib_grammar_schema_literal(nib_grammar_schema *s, nib_str text);
+nib_grammar_piece nib_grammar_schema_strings(nib_grammar_schema *s, nib_grammar_pattern *p);
+nib_grammar_piece nib_grammar_schema_any_string(nib_grammar_schema *s);
+/* min … max characters. */
+nib_grammar_piece nib_grammar_schema_counted_string(nib_grammar_schema *s, uint32_t min, uint32_t max);
+/* The same for keys. */
+nib_grammar_piece nib_grammar_schema_key(nib_grammar_schema *s, nib_str text);
+nib_grammar_piece nib_grammar_schema_keys(nib_grammar_schema *s, nib_grammar_pattern *p);
+/* pattern, format and lengths of strings together; false: none of these, *out is untouched. */
+bool nib_grammar_schema_text(nib_grammar_schema *s, const nib_grammar_conj *conj, nib_grammar_pattern *out);
 /* enum and const, when a member has one: false when none does. */
 bool nib_grammar_schema_values(nib_grammar_schema *s, const nib_grammar_conj *conj, nib_grammar_piece *out);
+/* Values that enum and const allow, one by one; false when no member has these. */
+bool nib_grammar_schema_each_value(nib_grammar_schema *s, const nib_grammar_conj *conj,
+                                   void (*take)(void *user, const nib_grammar_json *value), void *user);
+/* The branches of anyOf and oneOf, one by one, each with the other members; false: there are none. A branch is taken over. */
+bool nib_grammar_schema_each_branch(nib_grammar_schema *s, const nib_grammar_conj *conj,
+                                    void (*take)(void *user, nib_grammar_conj *branch), void *user);
+nib_grammar_piece nib_grammar_schema_value(nib_grammar_schema *s, const nib_grammar_json *v); /* of these */
+/* What is said of all items of a list; false: they have schemas of their own. */
+bool nib_grammar_schema_items(nib_grammar_schema *s, const nib_grammar_conj *conj, nib_grammar_conj *item, uint32_t *min,
+                              uint32_t *max);
+/* A rule of the named members of an object, in any order unless the config says otherwise, required ones included, with
+ * `between` them: draw makes one of them; the value is closed by the caller. */
+typedef nib_grammar_piece (*nib_grammar_member_fn)(void *user, nib_str key, nib_grammar_conj *value);
+uint32_t nib_grammar_schema_members(nib_grammar_schema *s, const nib_grammar_conj *conj, const char *between,
+                                    nib_grammar_member_fn draw, void *user);
 /* All rules that were asked for. */
 void nib_grammar_schema_fill(nib_grammar_schema *s);
 

@@ -18,8 +18,8 @@ static const nib_grammar_json *rest_of(const nib_grammar_json *schema) {
     return items && items->kind == NIB_GRAMMAR_JSON_ARRAY ? nib_grammar_json_get(schema, "additionalItems") : items;
 }
 
-/* The rule of item i. */
-static uint32_t item_rule(nib_grammar_schema *s, const nib_grammar_conj *conj, uint32_t i) {
+/* What is said of item i. */
+static nib_grammar_conj item_of(nib_grammar_schema *s, const nib_grammar_conj *conj, uint32_t i) {
     nib_grammar_conj item = {0};
     for (size_t k = 0; k < conj->n; k++) {
         const nib_grammar_json *prefix = prefix_of(conj->terms[k].schema),
@@ -28,6 +28,11 @@ static uint32_t item_rule(nib_grammar_schema *s, const nib_grammar_conj *conj, u
         if (!own) own = rest_of(conj->terms[k].schema);
         if (own) nib_grammar_conj_add(s, &item, own, 0);
     }
+    return item;
+}
+
+static uint32_t item_rule(nib_grammar_schema *s, const nib_grammar_conj *conj, uint32_t i) {
+    nib_grammar_conj item = item_of(s, conj, i);
     return nib_grammar_schema_rule_for(s, &item);
 }
 
@@ -51,6 +56,16 @@ static void check_unique(nib_grammar_schema *s, const nib_grammar_conj *conj, ui
         if (unique->kind == NIB_GRAMMAR_JSON_TRUE && max > 1)
             nib_grammar_schema_fail(s, NIB_E_UNSUPPORTED, unique,
                                     "uniqueItems is supported with maxItems 1 or less only");
+}
+
+bool nib_grammar_schema_items(nib_grammar_schema *s, const nib_grammar_conj *conj, nib_grammar_conj *item, uint32_t *min,
+                              uint32_t *max) {
+    *min = nib_grammar_conj_greatest(s, conj, "minItems");
+    *max = nib_grammar_conj_least(s, conj, "maxItems");
+    check_unique(s, conj, *max);
+    if (prefix_length(s, conj) || nib_grammar_schema_failed(s) || *min > *max) return false;
+    *item = item_of(s, conj, 0);
+    return true;
 }
 
 nib_grammar_piece nib_grammar_schema_array(nib_grammar_schema *s, const nib_grammar_conj *conj) {

@@ -250,7 +250,7 @@ static void draw_keys(object *o) {
             continue; /* a required one then makes all fail */
         nib_grammar_conj value = value_of(o, name);
         uint32_t rule = nib_grammar_schema_rule_for(s, &value);
-        draw_member(o, (uint32_t)i, nib_grammar_schema_literal(s, name), rule);
+        draw_member(o, (uint32_t)i, nib_grammar_schema_key(s, name), rule);
     }
 }
 
@@ -278,10 +278,7 @@ static bool draw_class(object *o, unsigned class, const nib_grammar_pattern *unn
     }
     bool has_any = b->status == NIB_OK && !nib_grammar_pattern_is_empty(&names);
     if (has_any) {
-        nib_grammar_piece open = nib_grammar_text(b, (nib_str){"\"", 1}),
-                          close = nib_grammar_text(b, (nib_str){"\"", 1});
-        nib_grammar_piece key =
-            nib_grammar_then(b, nib_grammar_then(b, open, nib_grammar_pattern_draw(b, &names, true)), close);
+        nib_grammar_piece key = nib_grammar_schema_keys(o->s, &names);
         draw_member(o, NIB_GRAMMAR_NO, key, nib_grammar_schema_rule_for(o->s, &value));
     }
     nib_grammar_pattern_free(&names);
@@ -347,15 +344,65 @@ static void draw_object(object *o, uint32_t rule) {
     nib_grammar_empty(b, close.end, b->rules[rule].end);
 }
 
-nib_grammar_piece nib_grammar_schema_object(nib_grammar_schema *s, const nib_grammar_conj *conj) {
+static object begin_object(nib_grammar_schema *s, const nib_grammar_conj *conj) {
     object o = {.s = s, .conj = conj};
-    uint32_t rule = nib_grammar_rule_new(s->b, (nib_str){"object", 6});
     find_keys(&o);
     find_patterns(&o);
     find_names(&o);
+    return o;
+}
+
+static void free_object(object *o) {
+    nib_free(o->keys.names);
+    for (size_t k = 0; k < o->patterns.n; k++) nib_grammar_pattern_free(&o->patterns.patterns[k]);
+    nib_grammar_pattern_free(&o->names);
+}
+
+nib_grammar_piece nib_grammar_schema_object(nib_grammar_schema *s, const nib_grammar_conj *conj) {
+    uint32_t rule = nib_grammar_rule_new(s->b, (nib_str){"object", 6});
+    object o = begin_object(s, conj);
     if (!nib_grammar_schema_failed(s)) draw_object(&o, rule);
-    nib_free(o.keys.names);
-    for (size_t k = 0; k < o.patterns.n; k++) nib_grammar_pattern_free(&o.patterns.patterns[k]);
-    nib_grammar_pattern_free(&o.names);
+    free_object(&o);
     return nib_grammar_calls(s->b, rule);
+}
+
+/* ---- members in another notation */
+
+static void draw_members(object *o, uint32_t rule, const char *between, nib_grammar_member_fn draw, void *user) {
+    nib_grammar_schema *s = o->s;
+    nib_grammar_build *b = s->b;
+    uint32_t min = nib_grammar_conj_greatest(s, o->conj, "minProperties"),
+             max = nib_grammar_conj_least(s, o->conj, "maxProperties");
+    bool needs_none = min == 0;
+    o->first = b->rules[rule].rule.start;
+    o->next = nib_grammar_node(b);
+    for (size_t i = 0; i < o->keys.n && !nib_grammar_schema_failed(s); i++) {
+        nib_str name = o->keys.names[i];
+        needs_none = needs_none && !is_required(o, name);
+        if (o->has_names && !nib_grammar_pattern_matches(b, &o->names, name)) continue;
+        nib_grammar_conj value = value_of(o, name);
+        nib_grammar_piece member = draw(user, name, &value), sign = nib_grammar_text(b, (nib_str){between, strlen(between)});
+        nib_grammar_mark(b, o->first, member.start, (uint32_t)i);
+        nib_grammar_mark(b, o->next, sign.start, (uint32_t)i);
+        nib_grammar_empty(b, sign.end, member.start);
+        nib_grammar_empty(b, member.end, o->next);
+        nib_grammar_conj_free(&value);
+    }
+    if (nib_grammar_schema_failed(s) || min > max || min > o->keys.n) return;
+    nib_grammar_rule *r = &b->rules[rule].rule;
+    r->min = min;
+    r->max = max;
+    r->in_order = s->config->key_order && min <= 1;
+    set_required(o, r);
+    nib_grammar_check(b, o->next, b->rules[rule].end);
+    if (needs_none) nib_grammar_empty(b, o->first, b->rules[rule].end);
+}
+
+uint32_t nib_grammar_schema_members(nib_grammar_schema *s, const nib_grammar_conj *conj, const char *between,
+                                    nib_grammar_member_fn draw, void *user) {
+    uint32_t rule = nib_grammar_rule_new(s->b, (nib_str){"members", 7});
+    object o = begin_object(s, conj);
+    if (!nib_grammar_schema_failed(s)) draw_members(&o, rule, between, draw, user);
+    free_object(&o);
+    return rule;
 }

@@ -9,36 +9,6 @@
 
 /* ---- strings */
 
-nib_grammar_piece nib_grammar_schema_literal(nib_grammar_schema *s, nib_str text) {
-    nib_grammar_build *b = s->b;
-    nib_grammar_piece piece = nib_grammar_text(b, (nib_str){"\"", 1});
-    for (size_t i = 0, len; i < text.len && b->status == NIB_OK; i += len) {
-        uint32_t c = 0, next = nib_grammar_node(b);
-        nib_grammar_charset one = {0};
-        len = nib_utf8_char(text.ptr + i, text.len - i, &c);
-        nib_grammar_charset_add(&one, c, c);
-        nib_grammar_charset_draw_json(b, piece.end, next, &one, false);
-        nib_grammar_charset_free(&one);
-        piece.end = next;
-        if (!len) break;
-    }
-    return nib_grammar_then(b, piece, nib_grammar_text(b, (nib_str){"\"", 1}));
-}
-
-static nib_grammar_piece quoted(nib_grammar_build *b, nib_grammar_piece inside) {
-    nib_grammar_piece open = nib_grammar_text(b, (nib_str){"\"", 1}), close = nib_grammar_text(b, (nib_str){"\"", 1});
-    return nib_grammar_then(b, nib_grammar_then(b, open, inside), close);
-}
-
-static nib_grammar_piece any_char(nib_grammar_build *b) {
-    nib_grammar_piece piece = {nib_grammar_node(b), nib_grammar_node(b)};
-    nib_grammar_charset all = {0};
-    nib_grammar_charset_add(&all, 0, 0x10FFFF);
-    nib_grammar_charset_draw_json(b, piece.start, piece.end, &all, true);
-    nib_grammar_charset_free(&all);
-    return piece;
-}
-
 static const char *format_expression(nib_str name) {
     static const struct {
         const char *name, *expression;
@@ -102,27 +72,31 @@ static bool read_patterns(nib_grammar_schema *s, const nib_grammar_conj *conj, n
     return has_one;
 }
 
-nib_grammar_piece nib_grammar_schema_string(nib_grammar_schema *s, const nib_grammar_conj *conj) {
-    nib_grammar_build *b = s->b;
+bool nib_grammar_schema_text(nib_grammar_schema *s, const nib_grammar_conj *conj, nib_grammar_pattern *out) {
     uint32_t min = nib_grammar_conj_greatest(s, conj, "minLength"), max = nib_grammar_conj_least(s, conj, "maxLength");
+    bool is_cut = min > 0 || max != NIB_GRAMMAR_NO;
     nib_grammar_pattern pattern = {0};
-    nib_grammar_piece piece = {0, 0};
-    if (read_patterns(s, conj, &pattern)) {
-        nib_grammar_pattern_cut(b, &pattern, min, max);
-        if (conj->n) name_place(s, conj->terms[0].schema);
-        if (!nib_grammar_schema_failed(s)) piece = quoted(b, nib_grammar_pattern_draw(b, &pattern, true));
-        nib_grammar_pattern_free(&pattern);
-        return piece;
-    }
-    nib_grammar_pattern_free(&pattern);
-    if (min > max) return (nib_grammar_piece){nib_grammar_node(b), nib_grammar_node(b)}; /* none */
-    if (min == 0 && max == NIB_GRAMMAR_NO) {
-        if (s->any_string == NIB_GRAMMAR_NO)
-            s->any_string = nib_grammar_rule_of(b, (nib_str){"string", 6},
-                                                quoted(b, nib_grammar_repeat(b, any_char(b), 0, NIB_GRAMMAR_NO)));
-        return nib_grammar_calls(b, s->any_string);
-    }
-    return quoted(b, nib_grammar_repeat(b, any_char(b), min, max));
+    bool has_one = read_patterns(s, conj, &pattern);
+    if (!has_one && is_cut) nib_grammar_pattern_except(s->b, NULL, 0, &pattern);
+    if (is_cut) nib_grammar_pattern_cut(s->b, &pattern, min, max);
+    if (conj->n) name_place(s, conj->terms[0].schema);
+    if (has_one || is_cut) *out = pattern;
+    else nib_grammar_pattern_free(&pattern);
+    return has_one || is_cut;
+}
+
+static bool has_pattern(const nib_grammar_conj *conj) {
+    size_t i = 0, k = 0;
+    return nib_grammar_conj_next(conj, &i, "pattern") || nib_grammar_conj_next(conj, &k, "format");
+}
+
+nib_grammar_piece nib_grammar_schema_string(nib_grammar_schema *s, const nib_grammar_conj *conj) {
+    nib_grammar_pattern pattern = {0};
+    if (has_pattern(conj) && nib_grammar_schema_text(s, conj, &pattern)) return nib_grammar_schema_strings(s, &pattern);
+    uint32_t min = nib_grammar_conj_greatest(s, conj, "minLength"), max = nib_grammar_conj_least(s, conj, "maxLength");
+    if (min > max) return (nib_grammar_piece){nib_grammar_node(s->b), nib_grammar_node(s->b)}; /* none */
+    if (min == 0 && max == NIB_GRAMMAR_NO) return nib_grammar_schema_any_string(s);
+    return nib_grammar_schema_counted_string(s, min, max);
 }
 
 /* ---- numbers */
@@ -180,7 +154,7 @@ static nib_grammar_piece plain_number(nib_grammar_build *b, bool is_integer) {
     nib_grammar_pattern p = {0};
     nib_grammar_piece piece = {0, 0};
     nib_grammar_pattern_read(b, (nib_str){expression, strlen(expression)}, 0, false, &p);
-    if (b->status == NIB_OK) piece = nib_grammar_pattern_draw(b, &p, false);
+    if (b->status == NIB_OK) piece = nib_grammar_pattern_draw(b, &p, nib_grammar_charset_draw);
     nib_grammar_pattern_free(&p);
     return piece;
 }
@@ -199,7 +173,7 @@ nib_grammar_piece nib_grammar_schema_number(nib_grammar_schema *s, const nib_gra
 /* ---- enum and const */
 
 /* A value as JSON; between its parts there may be space. */
-static nib_grammar_piece value_piece(nib_grammar_schema *s, const nib_grammar_json *v) {
+nib_grammar_piece nib_grammar_schema_value(nib_grammar_schema *s, const nib_grammar_json *v) {
     static const char *const words[] = {"null", "false", "true"};
     nib_grammar_build *b = s->b;
     if (v->kind == NIB_GRAMMAR_JSON_NUMBER) return nib_grammar_text(b, v->text);
@@ -216,13 +190,13 @@ static nib_grammar_piece value_piece(nib_grammar_schema *s, const nib_grammar_js
             at = next;
         }
         if (is_object) {
-            nib_grammar_piece key = nib_grammar_schema_literal(s, c->key);
+            nib_grammar_piece key = nib_grammar_schema_key(s, c->key);
             uint32_t next = nib_grammar_node(b);
             nib_grammar_empty(b, at, key.start);
             nib_grammar_schema_sign(s, key.end, next, ':');
             at = next;
         }
-        nib_grammar_piece value = value_piece(s, c);
+        nib_grammar_piece value = nib_grammar_schema_value(s, c);
         nib_grammar_empty(b, at, value.start);
         at = value.end;
     }
@@ -286,7 +260,7 @@ static nib_grammar *make_probe(nib_grammar_schema *s, const nib_grammar_conj *co
     nib_grammar_build b = {.limits = s->b->limits};
     nib_grammar_config config = *s->config;
     nib_grammar_schema probe = {
-        .b = &b, .config = &config, .root = s->root, .space = NIB_GRAMMAR_NO, .any_string = NIB_GRAMMAR_NO};
+        .b = &b, .config = &config, .root = s->root, .space = NIB_GRAMMAR_NO, .any_string = NIB_GRAMMAR_NO}; /* in JSON */
     nib_grammar *g = NULL;
     nib_error err = {0};
     config.key_order = false;
@@ -367,22 +341,35 @@ static const nib_grammar_json *find_values(nib_grammar_schema *s, const nib_gram
     return found;
 }
 
-bool nib_grammar_schema_values(nib_grammar_schema *s, const nib_grammar_conj *conj, nib_grammar_piece *out) {
-    nib_grammar_build *b = s->b;
+bool nib_grammar_schema_each_value(nib_grammar_schema *s, const nib_grammar_conj *conj,
+                                   void (*take)(void *user, const nib_grammar_json *value), void *user) {
     bool is_const = false;
     const nib_grammar_json *values = find_values(s, conj, &is_const);
     if (!values) return false;
-    *out = (nib_grammar_piece){nib_grammar_node(b), nib_grammar_node(b)};
     bool asks = needs_probe(conj) && !nib_grammar_schema_failed(s);
     nib_grammar *probe = asks ? make_probe(s, conj) : NULL;
     unsigned types = nib_grammar_conj_types(s, conj);
     for (const nib_grammar_json *v = is_const ? values : values->first; v && !nib_grammar_schema_failed(s);
-         v = is_const ? NULL : v->next) {
-        if (!(types & nib_grammar_value_type(v)) || !is_in_all(conj, v) || (asks && !fits(s, probe, v))) continue;
-        nib_grammar_piece piece = value_piece(s, v);
-        nib_grammar_empty(b, out->start, piece.start);
-        nib_grammar_empty(b, piece.end, out->end);
-    }
+         v = is_const ? NULL : v->next)
+        if (types & nib_grammar_value_type(v) && is_in_all(conj, v) && (!asks || fits(s, probe, v))) take(user, v);
     nib_grammar_free(probe);
     return true;
+}
+
+typedef struct values {
+    nib_grammar_schema *s;
+    nib_grammar_piece piece;
+} values;
+
+static void add_value(void *user, const nib_grammar_json *v) {
+    values *all = user;
+    nib_grammar_piece piece = nib_grammar_schema_value(all->s, v);
+    nib_grammar_empty(all->s->b, all->piece.start, piece.start);
+    nib_grammar_empty(all->s->b, piece.end, all->piece.end);
+}
+
+bool nib_grammar_schema_values(nib_grammar_schema *s, const nib_grammar_conj *conj, nib_grammar_piece *out) {
+    values all = {s, {nib_grammar_node(s->b), nib_grammar_node(s->b)}};
+    *out = all.piece;
+    return nib_grammar_schema_each_value(s, conj, add_value, &all);
 }

@@ -1,0 +1,296 @@
+/* tests/test_chat_shape.c - grammars of answers: whatever they permit, the parser of the format reads as it was meant, for
+ * every format; arguments are valid by their schemas; what models write is permitted. */
+#include "chat/format.h"
+#include "chat/pattern.h"
+#include "grammar/vocab.h"
+#include "support/answers.h"
+#include "support/blocks.h"
+#include "support/grammar.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char g_tools[] =
+    "[{\"type\":\"function\",\"function\":{\"name\":\"lookup\",\"parameters\":{\"type\":\"object\",\"properties\":{"
+    "\"word\":{\"type\":\"string\"},\"n\":{\"type\":[\"integer\",\"null\"],\"minimum\":-5,\"maximum\":99},"
+    "\"unit\":{\"enum\":[\"km\",\"mi les\"]},\"list\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"maxItems\":3},"
+    "\"deep\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"boolean\"},\"s\":{\"type\":\"string\"}},\"required\":[\"a\"],"
+    "\"additionalProperties\":false}},\"required\":[\"word\"],\"additionalProperties\":false}}},"
+    "{\"name\":\"now\"},"
+    "{\"name\":\"look\",\"parameters\":{\"type\":\"object\",\"properties\":{"
+    "\"any\":{\"anyOf\":[{\"type\":\"number\"},{\"type\":\"string\",\"minLength\":2,\"maxLength\":5}]},"
+    "\"flag\":{\"$ref\":\"#/$defs/flag\"},\"maybe\":{\"type\":\"string\",\"nullable\":true}},"
+    "\"required\":[\"flag\"],\"additionalProperties\":false,\"$defs\":{\"flag\":{\"type\":\"string\",\"enum\":[\"1\",\"x\"]}}}}]";
+
+/* ---- a small validator of the keywords above */
+
+static bool is_type(const json_t *v, const char *name) {
+    return (strcmp(name, "string") == 0 && json_is_string(v)) || (strcmp(name, "null") == 0 && json_is_null(v)) ||
+           (strcmp(name, "boolean") == 0 && json_is_boolean(v)) || (strcmp(name, "object") == 0 && json_is_object(v)) ||
+           (strcmp(name, "array") == 0 && json_is_array(v)) || (strcmp(name, "integer") == 0 && json_is_integer(v)) ||
+           (strcmp(name, "number") == 0 && json_is_number(v));
+}
+
+static bool has_type(const json_t *schema, const json_t *v) {
+    const json_t *type = json_object_get(schema, "type");
+    if (!type || (json_is_true(json_object_get(schema, "nullable")) && json_is_null(v))) return true;
+    if (json_is_string(type)) return is_type(v, json_string_value(type));
+    for (size_t i = 0; i < json_array_size(type); i++)
+        if (is_type(v, json_string_value(json_array_get(type, i)))) return true;
+    return false;
+}
+
+static size_t count_chars(const char *s) {
+    size_t n = 0;
+    for (; *s; s++) n += ((unsigned char)*s & 0xC0) != 0x80;
+    return n;
+}
+
+static bool in_bounds(const json_t *schema, const json_t *v) {
+    const char *const names[][2] = {{"minimum", "maximum"}, {"minLength", "maxLength"}, {"minItems", "maxItems"}};
+    double x[] = {json_number_value(v), json_is_string(v) ? (double)count_chars(json_string_value(v)) : 0, (double)json_array_size(v)};
+    bool of[] = {json_is_number(v), json_is_string(v), json_is_array(v)};
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *low = json_object_get(schema, names[i][0]), *high = json_object_get(schema, names[i][1]);
+        if (of[i] && ((low && x[i] < json_number_value(low)) || (high && x[i] > json_number_value(high)))) return false;
+    }
+    return true;
+}
+
+static bool is_valid(const json_t *root, const json_t *schema, const json_t *v);
+
+static bool is_one_of(const json_t *root, const json_t *schema, const json_t *v) {
+    const json_t *any = json_object_get(schema, "anyOf"), *values = json_object_get(schema, "enum");
+    bool fits = !any, is_value = !values;
+    for (size_t i = 0; i < json_array_size(any); i++) fits |= is_valid(root, json_array_get(any, i), v);
+    for (size_t i = 0; i < json_array_size(values); i++) is_value |= json_equal(json_array_get(values, i), v);
+    return fits && is_value;
+}
+
+static bool is_valid(const json_t *root, const json_t *schema, const json_t *v) {
+    const json_t *props = json_object_get(schema, "properties"), *required = json_object_get(schema, "required");
+    bool is_closed = json_is_false(json_object_get(schema, "additionalProperties"));
+    const char *key;
+    json_t *item;
+    size_t i;
+    if (json_object_get(schema, "$ref")) schema = json_object_get(json_object_get(root, "$defs"), "flag");
+    if (!has_type(schema, v) || !in_bounds(schema, v) || !is_one_of(root, schema, v)) return false;
+    json_array_foreach(v, i, item) if (json_object_get(schema, "items") && !is_valid(root, json_object_get(schema, "items"), item)) return false;
+    json_array_foreach(required, i, item) if (json_is_object(v) && !json_object_get(v, json_string_value(item))) return false;
+    json_object_foreach((json_t *)(uintptr_t)v, key, item) {
+        const json_t *own = json_object_get(props, key);
+        if (own ? !is_valid(root, own, item) : is_closed) return false;
+    }
+    return true;
+}
+
+/* The schema of a tool; NULL: there is no such tool. *is_empty: it takes no arguments. */
+static const json_t *schema_of(const json_t *tools, const char *name, bool *is_empty) {
+    for (size_t i = 0; i < json_array_size(tools); i++) {
+        const json_t *tool = json_array_get(tools, i), *function = json_object_get(tool, "function");
+        if (!function) function = tool;
+        if (strcmp(json_string_value(json_object_get(function, "name")), name) != 0) continue;
+        const json_t *schema = json_object_get(function, "parameters");
+        *is_empty = !schema;
+        return schema ? schema : function;
+    }
+    return NULL;
+}
+
+static bool is_valid_call(const json_t *event) {
+    json_t *tools = json_loads(g_tools, 0, NULL), *v = json_loads(json_string_value(json_array_get(event, 4)), 0, NULL);
+    bool is_empty;
+    const json_t *schema = schema_of(tools, json_string_value(json_array_get(event, 3)), &is_empty);
+    bool ok = v && schema && (is_empty ? json_object_size(v) == 0 : is_valid(schema, schema, v));
+    json_decref(tools);
+    json_decref(v);
+    return ok;
+}
+
+/* ---- vocabularies: bytes, and the literals of a format, as text or as control tokens */
+
+enum { N_BYTES = 256 };
+
+static bool is_special(const char *text, size_t n) {
+    return n > 4 && *text == '<' && text[n - 1] == '>' && memchr(text, '|', n);
+}
+
+static nib_grammar_vocab *make_vocab(const nib_chat_format_row *format, bool with_control) {
+    static char words[400][64];
+    size_t n = 0;
+    for (size_t i = 0; i < NIB_CHAT_MAX_RULES && format->rules[i].pattern; i++)
+        for (const char *p = format->rules[i].pattern; *p;) {
+            size_t len = 0;
+            while (p[len] && !NIB_CHAT_IS_ELEMENT(p[len])) len++;
+            if (len > 1 && len < 64 && n < 400) snprintf(words[n++], 64, "%.*s", (int)len, p);
+            p += len ? len : 1;
+        }
+    for (const char *const *p = (const char *const[]){"<|\"|>", "]<]minimax[>[</word>", "]<]minimax[>[</s>", "\"}", "\")", "\", ", "\\\"", "</", NULL}; *p; p++)
+        snprintf(words[n++], 64, "%s", *p);
+    nib_grammar_vocab *v;
+    assert_int_equal(nib_grammar_vocab_begin(&v, (uint32_t)(N_BYTES + 1 + n), NULL), NIB_OK);
+    for (int i = 0; i < N_BYTES; i++) {
+        char byte = (char)i;
+        assert_true(nib_grammar_vocab_add(v, (nib_str){&byte, 1}, (nib_str){"b", 1}, false));
+    }
+    assert_true(nib_grammar_vocab_add(v, (nib_str){"", 0}, (nib_str){"<end>", 5}, true));
+    for (size_t i = 0; i < n; i++) {
+        nib_str name = {words[i], strlen(words[i])};
+        bool is_control = with_control && is_special(words[i], name.len);
+        assert_true(nib_grammar_vocab_add(v, is_control ? (nib_str){"", 0} : name, name, false));
+    }
+    assert_int_equal(nib_grammar_vocab_finish(v, NULL), NIB_OK);
+    return v;
+}
+
+/* ---- texts that a grammar permits */
+
+enum { MAX_STEPS = 3000, PATIENCE = 60 };
+
+static size_t count_bits(const uint32_t *mask, uint32_t from, uint32_t to) {
+    size_t n = 0;
+    for (uint32_t i = from; i < to; i++) n += mask[i / 32] >> i % 32 & 1;
+    return n;
+}
+
+static uint32_t nth_bit(const uint32_t *mask, uint32_t from, size_t k) {
+    for (uint32_t i = from;; i++)
+        if (mask[i / 32] >> i % 32 & 1 && k-- == 0) return i;
+}
+
+/* Words and brackets go first when the text grows long, so that it ends. */
+static uint32_t choose(const uint32_t *mask, uint32_t n, size_t step, uint64_t *seed) {
+    size_t n_words = count_bits(mask, N_BYTES + 1, n), n_all = count_bits(mask, 0, n);
+    bool is_late = step > PATIENCE;
+    assert_true(n_all > 0); /* no dead ends */
+    if ((mask[N_BYTES / 32] & 1) && (is_late || blocks_random(seed) % 6 == 0)) return N_BYTES;
+    if (n_words && (is_late ? blocks_random(seed) % 4 != 0 : blocks_random(seed) % 8 == 0))
+        return nth_bit(mask, N_BYTES + 1, blocks_random(seed) % n_words);
+    for (const char *c = "\"}])>/"; is_late && *c; c++)
+        if (mask[(unsigned char)*c / 32] >> (unsigned char)*c % 32 & 1 && blocks_random(seed) % 3) return (uint32_t)(unsigned char)*c;
+    for (int i = 0; i < 8; i++) { /* mostly plain letters */
+        unsigned char c = (unsigned char)(' ' + blocks_random(seed) % 95);
+        if (mask[c / 32] >> c % 32 & 1) return c;
+    }
+    return nth_bit(mask, 0, blocks_random(seed) % n_all);
+}
+
+/* False: it did not come to an end. */
+static bool generate(nib_grammar *g, const nib_grammar_vocab *v, uint64_t *seed, nib_buf *text) {
+    uint32_t mask[64];
+    nib_matcher *m;
+    nib_error err;
+    bool ends = false;
+    text->len = 0;
+    assert_true(v->n_tokens <= 64 * 32);
+    assert_int_equal(nib_matcher_new(&m, g, &err), NIB_OK);
+    for (size_t step = 0; !ends && step < MAX_STEPS; step++) {
+        if (nib_matcher_mask(m, mask, v->n_tokens, &err) != NIB_OK) fail_msg("%s", err.message);
+        uint32_t id = choose(mask, v->n_tokens, step, seed);
+        if (nib_matcher_accept(m, (nib_token)id, &err) != NIB_OK) fail_msg("%s", err.message);
+        ends = id == N_BYTES;
+        nib_str bytes = v->bytes[id].len ? v->bytes[id] : v->names[id];
+        if (!ends) nib_buf_append(text, bytes.ptr, bytes.len);
+        ends = ends || nib_matcher_must_end(m);
+    }
+    nib_matcher_free(m);
+    return ends;
+}
+
+static json_t *parse(const nib_chat_grammar_config *c, nib_str text) {
+    nib_chat_parser_config config = NIB_CHAT_PARSER_CONFIG_INIT;
+    config.format = c->format;
+    config.starts_thinking = c->starts_thinking;
+    config.tools = c->tools;
+    config.tools_len = c->tools_len;
+    config.parse_tools = c->tools != NULL;
+    json_t *events = answers_parse(&config, text, NULL, NULL);
+    assert_non_null(events);
+    return events;
+}
+
+static nib_grammar *compile(const nib_chat_grammar_config *c, const nib_grammar_vocab *v) {
+    nib_grammar *g;
+    nib_error err;
+    if (nib_chat_grammar_new(&g, c, v, &err) != NIB_OK) fail_msg("%s: %s", c->format, err.message);
+    assert_non_null(g);
+    return g;
+}
+
+static nib_chat_grammar_config config_for(const char *format) {
+    nib_chat_grammar_config c = NIB_CHAT_GRAMMAR_CONFIG_INIT;
+    c.format = format;
+    c.tools = g_tools;
+    c.tools_len = strlen(g_tools);
+    return c;
+}
+
+static size_t count_events(json_t *events, const char *kind) {
+    size_t n = 0, i;
+    json_t *event;
+    json_array_foreach(events, i, event) n += strcmp(json_string_value(json_array_get(event, 0)), kind) == 0;
+    return n;
+}
+
+static void fail_text(const nib_chat_grammar_config *c, nib_str text, json_t *events) {
+    char *dump = json_dumps(events, 0);
+    fail_msg("%s (%s): %.*s\n%s", c->format, c->tool_choice ? c->tool_choice : "auto", (int)text.len, text.ptr, dump);
+}
+
+/* Every text is calls, which are valid; of `content`, when calls are not required, it may be text as well. */
+static void check_texts(const nib_chat_grammar_config *c, bool with_control, int n_texts) {
+    nib_grammar_vocab *v = make_vocab(nib_chat_format_find(c->format), with_control);
+    nib_grammar *g = compile(c, v);
+    nib_buf text = {0};
+    uint64_t seed = 11;
+    int n_done = 0;
+    bool must = c->tool_choice && strcmp(c->tool_choice, "required") == 0;
+    for (int i = 0; i < n_texts; i++) {
+        if (!generate(g, v, &seed, &text)) continue;
+        nib_str s = {text.ptr ? text.ptr : "", text.len};
+        json_t *events = parse(c, s), *event;
+        size_t n_calls = count_events(events, "call"), k;
+        bool ok = count_events(events, "warning") == 0 && (!must || (n_calls && count_events(events, "content") == 0)) &&
+                  (!c->one_call || n_calls <= 1);
+        json_array_foreach(events, k, event)
+            if (strcmp(json_string_value(json_array_get(event, 0)), "call") == 0)
+                ok = ok && is_valid_call(event) && (!c->tool_name || strcmp(json_string_value(json_array_get(event, 3)), c->tool_name) == 0);
+        if (!ok) fail_text(c, s, events);
+        json_decref(events);
+        n_done++;
+    }
+    if (n_done < n_texts * 3 / 4) fail_msg("%s: only %d of %d texts came to an end", c->format, n_done, n_texts);
+    nib_buf_free(&text);
+    nib_grammar_free(g);
+    nib_grammar_vocab_free(v);
+}
+
+enum { N_TEXTS = 24 };
+
+static void requires_calls(void **state) {
+    (void)state;
+    for (const char *const *name = nib_chat_format_names(); *name; name++) {
+        nib_chat_grammar_config c = config_for(*name);
+        if (strcmp(*name, "none") == 0) continue;
+        c.tool_choice = "required";
+        check_texts(&c, false, N_TEXTS);
+        check_texts(&c, true, N_TEXTS);
+        c.one_call = true;
+        check_texts(&c, false, N_TEXTS);
+        c.tool_name = "lookup";
+        c.starts_thinking = true;
+        check_texts(&c, true, N_TEXTS);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(requires_calls),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
