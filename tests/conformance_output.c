@@ -11,6 +11,7 @@
 #include "nib.h"
 #include "support/answers.h"
 #include "support/conformance.h"
+#include "support/grammar.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -276,6 +277,29 @@ static bool starts_thinking(const nib_chat_format_row *format, json_t *message, 
            nib_chat_format_starts_thinking(format, (nib_str){prompt, strlen(prompt)});
 }
 
+/* Whether the grammar of answers with these tools permits the turn. Lists as Python shows them, which some templates make of
+ * those that they are given, it does not. */
+static bool is_permitted(const nib_chat_parser_config *parser, const char *turn) {
+    nib_chat_grammar_config config = NIB_CHAT_GRAMMAR_CONFIG_INIT;
+    nib_grammar *g;
+    nib_error err;
+    size_t dead = 0;
+    if (strstr(turn, ">['")) return true;
+    config.format = parser->format;
+    config.starts_thinking = parser->starts_thinking;
+    config.tools = parser->tools;
+    config.tools_len = parser->tools_len;
+    config.strict = true;
+    if (nib_chat_grammar_new(&g, &config, NULL, &err) != NIB_OK) {
+        printf("  %s: %s\n", parser->format, err.message);
+        return false;
+    }
+    grammar_verdict verdict = grammar_match(g, (nib_str){turn, strlen(turn)}, &dead);
+    if (verdict != GRAMMAR_MATCH) printf("  %s does not permit, from byte %zu on: %s\n", parser->format, dead, turn);
+    nib_grammar_free(g);
+    return verdict == GRAMMAR_MATCH;
+}
+
 static bool check_turn(const nib_chat_format_row *format, json_t *context, json_t *message, const char *prompt,
                        size_t len, const char *turn) {
     json_t *tools = json_object_get(context, "tools");
@@ -291,6 +315,7 @@ static bool check_turn(const nib_chat_format_row *format, json_t *context, json_
     bool ok = events && json_equal(events, bytewise) &&
               are_same_calls(events, json_object_get(message, "tool_calls"), turn, name) &&
               are_same_texts(events, message, turn, name);
+    if (ok && tools_text && json_object_get(message, "tool_calls")) ok = is_permitted(&config, turn);
     if (!ok && g_bad < MAX_SHOWN * g_files) {
         char *found = json_dumps(events, 0), *wanted = json_dumps(message, 0);
         printf("  turn:   %s\n  wanted: %s\n  found:  %s\n", turn, wanted, found);

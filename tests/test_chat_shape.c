@@ -5,6 +5,7 @@
 #include "grammar/vocab.h"
 #include "support/answers.h"
 #include "support/blocks.h"
+#include "support/files.h"
 #include "support/grammar.h"
 
 #include <setjmp.h>
@@ -23,7 +24,7 @@ static const char g_tools[] =
     "\"additionalProperties\":false}},\"required\":[\"word\"],\"additionalProperties\":false}}},"
     "{\"name\":\"now\"},"
     "{\"name\":\"look\",\"parameters\":{\"type\":\"object\",\"properties\":{"
-    "\"any\":{\"anyOf\":[{\"type\":\"number\"},{\"type\":\"string\",\"minLength\":2,\"maxLength\":5}]},"
+    "\"any\":{\"anyOf\":[{\"type\":\"number\",\"minimum\":-1000,\"maximum\":1000},{\"type\":\"string\",\"minLength\":2,\"maxLength\":5}]},"
     "\"flag\":{\"$ref\":\"#/$defs/flag\"},\"maybe\":{\"type\":\"string\",\"nullable\":true}},"
     "\"required\":[\"flag\"],\"additionalProperties\":false,\"$defs\":{\"flag\":{\"type\":\"string\",\"enum\":[\"1\",\"x\"]}}}}]";
 
@@ -130,7 +131,7 @@ static nib_grammar_vocab *make_vocab(const nib_chat_format_row *format, bool wit
             if (len > 1 && len < 64 && n < 400) snprintf(words[n++], 64, "%.*s", (int)len, p);
             p += len ? len : 1;
         }
-    for (const char *const *p = (const char *const[]){"<|\"|>", "]<]minimax[>[</word>", "]<]minimax[>[</s>", "\"}", "\")", "\", ", "\\\"", "</", NULL}; *p; p++)
+    for (const char *const *p = (const char *const[]){"<|\"|>", "]<]minimax[>[</", "\"}", "\")", "\", ", "\\\"", "</", NULL}; *p; p++)
         snprintf(words[n++], 64, "%s", *p);
     nib_grammar_vocab *v;
     assert_int_equal(nib_grammar_vocab_begin(&v, (uint32_t)(N_BYTES + 1 + n), NULL), NIB_OK);
@@ -141,7 +142,7 @@ static nib_grammar_vocab *make_vocab(const nib_chat_format_row *format, bool wit
     assert_true(nib_grammar_vocab_add(v, (nib_str){"", 0}, (nib_str){"<end>", 5}, true));
     for (size_t i = 0; i < n; i++) {
         nib_str name = {words[i], strlen(words[i])};
-        bool is_control = with_control && is_special(words[i], name.len);
+        bool is_control = with_control && is_special(words[i], name.len) && nib_chat_format_is_mark(format, name);
         assert_true(nib_grammar_vocab_add(v, is_control ? (nib_str){"", 0} : name, name, false));
     }
     assert_int_equal(nib_grammar_vocab_finish(v, NULL), NIB_OK);
@@ -171,7 +172,7 @@ static uint32_t choose(const uint32_t *mask, uint32_t n, size_t step, uint64_t *
     if ((mask[N_BYTES / 32] & 1) && (is_late || blocks_random(seed) % 6 == 0)) return N_BYTES;
     if (n_words && (is_late ? blocks_random(seed) % 4 != 0 : blocks_random(seed) % 8 == 0))
         return nth_bit(mask, N_BYTES + 1, blocks_random(seed) % n_words);
-    for (const char *c = "\"}])>/"; is_late && *c; c++)
+    for (const char *c = "\"'}])>/"; is_late && *c; c++)
         if (mask[(unsigned char)*c / 32] >> (unsigned char)*c % 32 & 1 && blocks_random(seed) % 3) return (uint32_t)(unsigned char)*c;
     for (int i = 0; i < 8; i++) { /* mostly plain letters */
         unsigned char c = (unsigned char)(' ' + blocks_random(seed) % 95);
@@ -272,6 +273,13 @@ static void check_texts(const nib_chat_grammar_config *c, bool with_control, int
 
 enum { N_TEXTS = 24 };
 
+static bool thinks(const char *format) {
+    const nib_chat_format_row *row = nib_chat_format_find(format);
+    for (size_t i = 0; i < NIB_CHAT_MAX_RULES && row->rules[i].pattern; i++)
+        if (row->rules[i].where & NIB_CHAT_IN_THINKING && strchr(row->rules[i].pattern, NIB_CHAT_TEXT)) return true;
+    return false;
+}
+
 static void requires_calls(void **state) {
     (void)state;
     for (const char *const *name = nib_chat_format_names(); *name; name++) {
@@ -283,14 +291,107 @@ static void requires_calls(void **state) {
         c.one_call = true;
         check_texts(&c, false, N_TEXTS);
         c.tool_name = "lookup";
-        c.starts_thinking = true;
+        c.starts_thinking = thinks(*name);
         check_texts(&c, true, N_TEXTS);
     }
+}
+
+static void lets_choose(void **state) {
+    (void)state;
+    for (const char *const *name = nib_chat_format_names(); *name; name++) {
+        nib_chat_grammar_config c = config_for(*name);
+        c.strict = true;
+        check_texts(&c, false, N_TEXTS);
+        c.starts_thinking = thinks(*name);
+        check_texts(&c, true, N_TEXTS);
+    }
+}
+
+/* The content is what was asked for, behind whatever thoughts. */
+static void constrains_content(void **state) {
+    static const char schema[] = "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\",\"minimum\":-9,\"maximum\":99}},\"required\":[\"a\"],\"additionalProperties\":false}";
+    (void)state;
+    for (const char *const *name = nib_chat_format_names(); *name; name++)
+        for (int variant = 0; variant < 3; variant++) {
+            nib_chat_grammar_config c = config_for(*name);
+            c.tools = NULL;
+            c.content = schema;
+            c.content_len = sizeof schema - 1;
+            c.grammar.syntax = NIB_SYNTAX_JSON_SCHEMA;
+            c.starts_thinking = variant == 1 && thinks(*name);
+            c.no_thinking = variant == 2;
+            nib_grammar_vocab *v = make_vocab(nib_chat_format_find(*name), variant == 0);
+            nib_grammar *g = compile(&c, v);
+            nib_buf text = {0};
+            uint64_t seed = 5;
+            for (int i = 0, n_done = 0; n_done < N_TEXTS && i < 4 * N_TEXTS; i++) {
+                if (!generate(g, v, &seed, &text)) continue;
+                nib_str s = {text.ptr, text.len};
+                json_t *events = parse(&c, s);
+                char *content = answers_joined(events, "content");
+                json_t *value = json_loads(content, 0, NULL);
+                if (!json_is_integer(json_object_get(value, "a")) || json_object_size(value) != 1) fail_text(&c, s, events);
+                if (variant == 2 && count_events(events, "reasoning")) fail_text(&c, s, events);
+                json_decref(value);
+                free(content);
+                json_decref(events);
+                n_done++;
+            }
+            nib_buf_free(&text);
+            nib_grammar_free(g);
+            nib_grammar_vocab_free(v);
+        }
+}
+
+/* ---- what models write */
+
+static const char *find_in(const char *p, size_t len, const char *word, size_t n) {
+    for (; len >= n; p++, len--)
+        if (memcmp(p, word, n) == 0) return p;
+    return NULL;
+}
+
+static void takes_answers(void **state) {
+    static const char tools[] =
+        "[{\"name\":\"lookup\",\"parameters\":{\"properties\":{\"word\":{\"type\":\"string\"},\"n\":{\"type\":[\"integer\",\"null\"]},"
+        "\"list\":{\"type\":\"array\"},\"deep\":{\"type\":\"object\"}}}},{\"name\":\"now\"}]";
+    (void)state;
+    size_t n, n_taken = 0, n_calls = 0;
+    char *file = files_read("tests/answers.txt", &n);
+    for (char *p = strstr(file, "\n=== "); p; p = strstr(p, "\n=== ")) {
+        char format[32] = "", flags[8] = "";
+        sscanf(p, "\n=== %31s%*1[ ]%7[A-Z0]", format, flags);
+        char *text = strchr(p + 1, '\n') + 1, *end = strstr(text - 1, "\n---\n");
+        p = end + 4;
+        char *events = end + 5, *last = strstr(events, "\n=== ");
+        size_t len = last ? (size_t)(last - events) : strlen(events);
+        nib_str all = {events, len};
+        bool has_call = find_in(all.ptr, all.len, "[\"call\"", 7) != NULL, warns = find_in(all.ptr, all.len, "[\"warning\"", 10) != NULL;
+        if (!has_call || warns || strpbrk(flags, "RN0")) continue;
+        nib_chat_grammar_config c = config_for(format);
+        c.strict = true;
+        c.tools = tools;
+        c.tools_len = sizeof tools - 1;
+        c.starts_thinking = strchr(flags, 'T') != NULL;
+        nib_grammar *g = compile(&c, NULL);
+        nib_str s = {text, end < text ? 0 : (size_t)(end - text)};
+        n_calls++;
+        n_taken += grammar_match(g, s, NULL) == GRAMMAR_MATCH;
+        nib_grammar_free(g);
+    }
+    free(file);
+    /* The others: text where calls are to end, a tag that was not closed, Python's lists, quoted keys, an object of which
+     * nothing is said as tags. */
+    assert_int_equal(n_calls, 44);
+    assert_int_equal(n_taken, 39);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requires_calls),
+        cmocka_unit_test(lets_choose),
+        cmocka_unit_test(constrains_content),
+        cmocka_unit_test(takes_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,6 +47,23 @@ static void draw_json(nib_grammar_build *b, uint32_t from, uint32_t to, const ni
     nib_grammar_charset_draw_json(b, from, to, set, set->n && set->ranges[0].lo == 0);
 }
 
+/* The same between single quotes. */
+static void draw_single(nib_grammar_build *b, uint32_t from, uint32_t to, const nib_grammar_charset *set) {
+    nib_grammar_charset others = {0}, part = {0};
+    nib_grammar_charset_add(&others, '\'', '\'');
+    nib_grammar_charset_negate(&others);
+    nib_grammar_charset_meet(set, &others, &part);
+    draw_python(b, from, to, &part);
+    if (nib_grammar_charset_has(set, '"')) nib_grammar_bytes(b, from, to, '"', '"');
+    if (nib_grammar_charset_has(set, '\'')) {
+        nib_grammar_piece escape = nib_grammar_text(b, (nib_str){"\\'", 2});
+        nib_grammar_empty(b, from, escape.start);
+        nib_grammar_empty(b, escape.end, to);
+    }
+    nib_grammar_charset_free(&part);
+    nib_grammar_charset_free(&others);
+}
+
 static nib_grammar_draw_set_fn drawing(const nib_grammar_schema *s) {
     if (s->writing == NIB_GRAMMAR_IN_PYTHON) return draw_python;
     return s->writing == NIB_GRAMMAR_IN_GEMMA ? nib_grammar_charset_draw : draw_json;
@@ -56,6 +73,14 @@ nib_grammar_piece nib_grammar_schema_strings(nib_grammar_schema *s, nib_grammar_
     nib_grammar_piece piece = {0, 0};
     forbid_ends(s, p);
     if (!nib_grammar_schema_failed(s)) piece = quoted(s, nib_grammar_pattern_draw(s->b, p, drawing(s)));
+    if (s->writing == NIB_GRAMMAR_IN_PYTHON && !nib_grammar_schema_failed(s)) {
+        nib_grammar_piece open = nib_grammar_text(s->b, (nib_str){"'", 1}), close = nib_grammar_text(s->b, (nib_str){"'", 1});
+        nib_grammar_piece inside = nib_grammar_pattern_draw(s->b, p, draw_single);
+        nib_grammar_empty(s->b, piece.start, open.start);
+        nib_grammar_empty(s->b, open.end, inside.start);
+        nib_grammar_empty(s->b, inside.end, close.start);
+        nib_grammar_empty(s->b, close.end, piece.end);
+    }
     nib_grammar_pattern_free(p);
     return piece;
 }
@@ -111,15 +136,21 @@ static nib_grammar_piece any_chars(nib_grammar_schema *s) {
     return piece;
 }
 
+static nib_grammar_piece all_strings(nib_grammar_schema *s) {
+    nib_grammar_pattern p = {0};
+    if (s->writing != NIB_GRAMMAR_IN_PYTHON) return quoted(s, any_chars(s));
+    nib_grammar_pattern_except(s->b, NULL, 0, &p);
+    return nib_grammar_schema_strings(s, &p);
+}
+
 nib_grammar_piece nib_grammar_schema_any_string(nib_grammar_schema *s) {
-    if (s->any_string == NIB_GRAMMAR_NO)
-        s->any_string = nib_grammar_rule_of(s->b, (nib_str){"string", 6}, quoted(s, any_chars(s)));
+    if (s->any_string == NIB_GRAMMAR_NO) s->any_string = nib_grammar_rule_of(s->b, (nib_str){"string", 6}, all_strings(s));
     return nib_grammar_calls(s->b, s->any_string);
 }
 
 nib_grammar_piece nib_grammar_schema_counted_string(nib_grammar_schema *s, uint32_t min, uint32_t max) {
     nib_grammar_pattern p = {0};
-    if (s->writing == NIB_GRAMMAR_IN_JSON || s->writing == NIB_GRAMMAR_IN_PYTHON)
+    if (s->writing == NIB_GRAMMAR_IN_JSON)
         return quoted(s, nib_grammar_repeat(s->b, chars(s, 0, 0x10FFFF), min, max));
     nib_grammar_pattern_except(s->b, NULL, 0, &p);
     nib_grammar_pattern_cut(s->b, &p, min, max);

@@ -54,6 +54,17 @@ static void stays(nib_chat_shape *d, uint32_t node) {
     (void)node;
 }
 
+/* The end of the answer, before which a marker that closes messages may stand. */
+static void draw_end(nib_chat_shape *d, uint32_t node) {
+    unsigned inner = rules_at(d, NIB_CHAT_IN_TEXT);
+    may_end(d, node);
+    for (size_t i = 0; inner; i++, inner >>= 1) {
+        const char *pattern = d->format->rules[i].pattern;
+        if (!(inner & 1) || has(pattern, NIB_CHAT_CALL) || has(pattern, NIB_CHAT_THINK) || has(pattern, NIB_CHAT_SKIP)) continue;
+        may_end(d, nib_chat_shape_marker(d, node, (nib_str){pattern, nib_chat_shape_literal_len(pattern)}));
+    }
+}
+
 /* Where content would begin. */
 static void draw_fresh(nib_chat_shape *d, uint32_t node, bool is_start) {
     unsigned inner = rules_at(d, NIB_CHAT_IN_TEXT);
@@ -68,12 +79,7 @@ static void draw_fresh(nib_chat_shape *d, uint32_t node, bool is_start) {
     if (d->must_call || nib_chat_shape_failed(d)) return;
     uint32_t said = nib_grammar_node(d->b);
     nib_grammar_call(d->b, is_start ? node : behind, said, d->content); /* blanks at the start would be content */
-    may_end(d, said);
-    for (size_t i = 0; inner; i++, inner >>= 1) { /* a marker that closes messages may follow */
-        const char *pattern = d->format->rules[i].pattern;
-        if (!(inner & 1) || has(pattern, NIB_CHAT_CALL) || has(pattern, NIB_CHAT_THINK) || has(pattern, NIB_CHAT_SKIP)) continue;
-        may_end(d, nib_chat_shape_marker(d, said, (nib_str){pattern, nib_chat_shape_literal_len(pattern)}));
-    }
+    draw_end(d, said);
 }
 
 static void draw_thinking(nib_chat_shape *d) {
@@ -81,13 +87,14 @@ static void draw_thinking(nib_chat_shape *d) {
     nib_chat_shape_scan(d, d->thinking, inner, inner | outer, d->is_free ? may_end : stays);
 }
 
-/* Behind a call: the end, or more calls. */
+/* Behind a call: the end, or more calls; text only where it was free before. */
 static void draw_called(nib_chat_shape *d) {
     unsigned all = rules_at(d, NIB_CHAT_IN_TEXT | NIB_CHAT_AT_FRESH), calls = 0;
-    may_end(d, d->called);
+    draw_end(d, d->called);
     if (d->config->one_call) return;
+    if (d->is_free) nib_grammar_empty(d->b, d->called, d->fresh);
     for (size_t i = 0; i < NIB_CHAT_MAX_RULES && d->format->rules[i].pattern; i++)
-        if (all >> i & 1 && reads_calls_only(d->format->rules[i].pattern)) calls |= 1u << i;
+        if (all >> i & 1 && has(d->format->rules[i].pattern, NIB_CHAT_CALL)) calls |= 1u << i;
     draw_openings(d, nib_chat_shape_blanks(d, d->called), calls);
 }
 

@@ -13,6 +13,8 @@ typedef struct way {
     uint32_t at;
     size_t tool;           /* that was named since the last call; NIB_CHAT_NO: none */
     bool has_calls, called; /* the rule reads calls; one was read */
+    bool closing;           /* what follows only closes a call */
+    bool named;             /* a name ends here, so no other characters of names follow */
     char effect;           /* NIB_CHAT_THINK, NIB_CHAT_TEXT; 0 */
     uint32_t again, behind; /* inside of MANY: nodes of the next turn, and behind it */
 } way;
@@ -152,6 +154,7 @@ static void draw_call(nib_chat_shape *d, size_t tool, uint32_t rule, bool is_bar
     uint32_t type = sign(d, s, piece_from(d, key(d, s, open, "type"), nib_grammar_schema_literal(s, (nib_str){"function", 8})), ',');
     nib_grammar_empty(b, open, type);
     at = piece_from(d, either(d, s, type, is_bare ? bare_names : names), nib_grammar_schema_literal(s, t->name));
+    if (!t->parameters && !is_bare) nib_grammar_empty(b, at, last);
     at = call(d, either(d, s, sign(d, s, at, ','), arguments), args);
     nib_grammar_empty(b, is_bare ? at : id_member(d, s, at, false), last);
     at = sign(d, s, call(d, either(d, s, swapped, arguments), args), ',');
@@ -239,6 +242,7 @@ static void draw_name(nib_chat_shape *d, way w) {
     next.ip = w.ip + 1;
     if (!strchr(w.ip, NIB_CHAT_CALL)) {
         next.at = text(d, w.at, (nib_str){"user", 4});
+        for (size_t i = 0; i < d->n_tools; i++) nib_grammar_empty(d->b, text(d, w.at, d->tools[i].name), next.at);
         draw(d, next);
         return;
     }
@@ -249,6 +253,7 @@ static void draw_name(nib_chat_shape *d, way w) {
     }
     for (size_t i = 0; i < d->n_tools && !nib_chat_shape_failed(d); i++) {
         next.tool = i;
+        next.named = true;
         next.at = text(d, w.at, d->tools[i].name);
         draw(d, next);
     }
@@ -286,6 +291,7 @@ static void draw_many(nib_chat_shape *d, way *w) {
     bool is_first = !w->called;
     uint32_t behind = nib_grammar_node(d->b);
     inside.ip++;
+    inside.closing = false;
     inside.again = nib_grammar_node(d->b);
     inside.behind = behind;
     if (is_first || !d->config->one_call) {
@@ -294,8 +300,14 @@ static void draw_many(nib_chat_shape *d, way *w) {
         draw(d, inside);
     }
     if (!is_first) nib_grammar_empty(d->b, w->at, behind);
-    w->called = true;
+    w->called = w->closing = true;
     w->at = behind;
+}
+
+static uint32_t skip(nib_chat_shape *d, const way *w) {
+    uint32_t to = run(d, w->named ? text(d, w->at, (nib_str){" ", 1}) : w->at, "[A-Za-z0-9 _.-]", 0, MAX_SKIP);
+    if (w->named) nib_grammar_empty(d->b, w->at, to);
+    return to;
 }
 
 /* False: the way ends here. */
@@ -319,6 +331,8 @@ static bool step(nib_chat_shape *d, way *w) {
     if (n) {
         w->at = nib_chat_shape_marker(d, w->at, (nib_str){w->ip, n});
         w->ip += n;
+        w->named = false;
+        if (w->closing) nib_grammar_empty(d->b, w->at, d->end);
         return true;
     }
     switch (*w->ip) {
@@ -326,9 +340,10 @@ static bool step(nib_chat_shape *d, way *w) {
     case NIB_CHAT_NAME: draw_name(d, *w); return false;
     case NIB_CHAT_FUNCID: draw_funcid(d, *w); return false;
     case NIB_CHAT_ID: w->at = run(d, w->at, "[A-Za-z0-9_-]", 1, MAX_ID); break;
-    case NIB_CHAT_SKIP: w->at = run(d, w->at, "[A-Za-z0-9 _.-]", 0, MAX_SKIP); break;
-    case NIB_CHAT_CALL:
-        w->called = true;
+    case NIB_CHAT_SKIP: w->at = skip(d, w); break;
+    case NIB_CHAT_CALL: /* the parser forgives closing markers that are missing at the end */
+        nib_grammar_empty(d->b, w->at, d->end);
+        w->called = w->closing = true;
         w->tool = NIB_CHAT_NO;
         break;
     case NIB_CHAT_THINK:
