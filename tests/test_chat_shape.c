@@ -81,7 +81,8 @@ static bool is_valid(const json_t *root, const json_t *schema, const json_t *v) 
     size_t i;
     if (json_object_get(schema, "$ref")) schema = json_object_get(json_object_get(root, "$defs"), "flag");
     if (!has_type(schema, v) || !in_bounds(schema, v) || !is_one_of(root, schema, v)) return false;
-    json_array_foreach(v, i, item) if (json_object_get(schema, "items") && !is_valid(root, json_object_get(schema, "items"), item)) return false;
+    const json_t *items = json_object_get(schema, "items");
+    json_array_foreach(v, i, item) if (items && !is_valid(root, items, item)) return false;
     json_array_foreach(required, i, item) if (json_is_object(v) && !json_object_get(v, json_string_value(item))) return false;
     json_object_foreach((json_t *)(uintptr_t)v, key, item) {
         const json_t *own = json_object_get(props, key);
@@ -103,10 +104,14 @@ static const json_t *schema_of(const json_t *tools, const char *name, bool *is_e
     return NULL;
 }
 
+static const char *name_of(const json_t *event) {
+    return json_string_value(json_array_get(event, 3));
+}
+
 static bool is_valid_call(const json_t *event) {
     json_t *tools = json_loads(g_tools, 0, NULL), *v = json_loads(json_string_value(json_array_get(event, 4)), 0, NULL);
     bool is_empty;
-    const json_t *schema = schema_of(tools, json_string_value(json_array_get(event, 3)), &is_empty);
+    const json_t *schema = schema_of(tools, name_of(event), &is_empty);
     bool ok = v && schema && (is_empty ? json_object_size(v) == 0 : is_valid(schema, schema, v));
     json_decref(tools);
     json_decref(v);
@@ -131,8 +136,8 @@ static nib_grammar_vocab *make_vocab(const nib_chat_format_row *format, bool wit
             if (len > 1 && len < 64 && n < 400) snprintf(words[n++], 64, "%.*s", (int)len, p);
             p += len ? len : 1;
         }
-    for (const char *const *p = (const char *const[]){"<|\"|>", "]<]minimax[>[</", "\"}", "\")", "\", ", "\\\"", "</", NULL}; *p; p++)
-        snprintf(words[n++], 64, "%s", *p);
+    static const char *const more[] = {"<|\"|>", "]<]minimax[>[</", "\"}", "\")", "\", ", "\\\"", "</"};
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++) snprintf(words[n++], 64, "%s", more[i]);
     nib_grammar_vocab *v;
     assert_int_equal(nib_grammar_vocab_begin(&v, (uint32_t)(N_BYTES + 1 + n), NULL), NIB_OK);
     for (int i = 0; i < N_BYTES; i++) {
@@ -260,7 +265,7 @@ static void check_texts(const nib_chat_grammar_config *c, bool with_control, int
                   (!c->one_call || n_calls <= 1);
         json_array_foreach(events, k, event)
             if (strcmp(json_string_value(json_array_get(event, 0)), "call") == 0)
-                ok = ok && is_valid_call(event) && (!c->tool_name || strcmp(json_string_value(json_array_get(event, 3)), c->tool_name) == 0);
+                ok = ok && is_valid_call(event) && (!c->tool_name || strcmp(name_of(event), c->tool_name) == 0);
         if (!ok) fail_text(c, s, events);
         json_decref(events);
         n_done++;
@@ -309,7 +314,8 @@ static void lets_choose(void **state) {
 
 /* The content is what was asked for, behind whatever thoughts. */
 static void constrains_content(void **state) {
-    static const char schema[] = "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\",\"minimum\":-9,\"maximum\":99}},\"required\":[\"a\"],\"additionalProperties\":false}";
+    static const char schema[] = "{\"type\":\"object\",\"properties\":"
+                                 "{\"a\":{\"type\":\"integer\",\"minimum\":-9,\"maximum\":99}},\"required\":[\"a\"],\"additionalProperties\":false}";
     (void)state;
     for (const char *const *name = nib_chat_format_names(); *name; name++)
         for (int variant = 0; variant < 3; variant++) {
@@ -366,7 +372,8 @@ static void takes_answers(void **state) {
         char *events = end + 5, *last = strstr(events, "\n=== ");
         size_t len = last ? (size_t)(last - events) : strlen(events);
         nib_str all = {events, len};
-        bool has_call = find_in(all.ptr, all.len, "[\"call\"", 7) != NULL, warns = find_in(all.ptr, all.len, "[\"warning\"", 10) != NULL;
+        bool has_call = find_in(all.ptr, all.len, "[\"call\"", 7) != NULL;
+        bool warns = find_in(all.ptr, all.len, "[\"warning\"", 10) != NULL;
         if (!has_call || warns || strpbrk(flags, "RN0")) continue;
         nib_chat_grammar_config c = config_for(format);
         c.strict = true;
@@ -386,12 +393,71 @@ static void takes_answers(void **state) {
     assert_int_equal(n_taken, 39);
 }
 
+/* ---- errors */
+
+static void refuses(const nib_chat_grammar_config *c, nib_status code, const char *part) {
+    nib_grammar *g;
+    nib_error err;
+    assert_int_equal(nib_chat_grammar_new(&g, c, NULL, &err), code);
+    assert_null(g);
+    if (!strstr(err.message, part)) fail_msg("\"%s\" is not in \"%s\"", part, err.message);
+}
+
+static nib_chat_grammar_config with_tools(const char *tools) {
+    nib_chat_grammar_config c = config_for("qwen3-coder");
+    c.tools = tools;
+    c.tools_len = strlen(tools);
+    c.tool_choice = "required";
+    return c;
+}
+
+static void tells_what_is_wrong(void **state) {
+    (void)state;
+    nib_grammar *g;
+    nib_chat_grammar_config c = with_tools("[{\"function\":{\"name\":\"a\",\"parameters\":{\"properties\":{\"x\":{\"if\":{}}}}}}]");
+    refuses(&c, NIB_E_UNSUPPORTED, "#/0/function/parameters/properties/x/if: ");
+    c.format = "hermes";
+    refuses(&c, NIB_E_UNSUPPORTED, "#/0/function/parameters/properties/x/if: ");
+    c = with_tools("[{\"name\":\"a\",\"parameters\":{\"type\":\"object\",\"properties\":{\"<\":{}}}}]");
+    refuses(&c, NIB_E_UNSUPPORTED, "#/0/parameters: ");
+    c = with_tools("[{\"name\":\"a b\"}]");
+    refuses(&c, NIB_E_UNSUPPORTED, "#/0/name: ");
+    c = with_tools("[{}]");
+    refuses(&c, NIB_E_FORMAT, "#/0: ");
+    c = with_tools("[]");
+    refuses(&c, NIB_E_FORMAT, "#: ");
+    c = with_tools("[");
+    refuses(&c, NIB_E_FORMAT, "#: not JSON");
+    c = with_tools("[{\"name\":\"9\"}]");
+    c.format = "llama4";
+    refuses(&c, NIB_E_UNSUPPORTED, "#/0: ");
+    c = config_for("hermes");
+    c.tool_choice = "any";
+    refuses(&c, NIB_E_ARG, "\"any\"");
+    c.tool_choice = "required";
+    c.tool_name = "other";
+    refuses(&c, NIB_E_ARG, "\"other\"");
+    c.tool_name = NULL;
+    c.format = "none";
+    refuses(&c, NIB_E_UNSUPPORTED, "none");
+    c.tools = NULL;
+    refuses(&c, NIB_E_ARG, "no tools");
+    c = config_for("hermes");
+    c.grammar.max_states = 100;
+    c.strict = true;
+    refuses(&c, NIB_E_LIMIT, "max_states");
+    c = config_for("hermes"); /* nothing is asked for */
+    assert_int_equal(nib_chat_grammar_new(&g, &c, NULL, NULL), NIB_OK);
+    assert_null(g);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requires_calls),
         cmocka_unit_test(lets_choose),
         cmocka_unit_test(constrains_content),
         cmocka_unit_test(takes_answers),
+        cmocka_unit_test(tells_what_is_wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
