@@ -374,6 +374,7 @@ static void takes_answers(void **state) {
         nib_str all = {events, len};
         bool has_call = find_in(all.ptr, all.len, "[\"call\"", 7) != NULL;
         bool warns = find_in(all.ptr, all.len, "[\"warning\"", 10) != NULL;
+        bool warns = find_in(all.ptr, all.len, "[\"warning\"", 10) != NULL;
         if (!has_call || warns || strpbrk(flags, "RN0")) continue;
         nib_chat_grammar_config c = config_for(format);
         c.strict = true;
