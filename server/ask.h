@@ -33,6 +33,7 @@ typedef struct nib_server_ask {
     bool add_special;   /* BOS where the model wants it; default true */
     bool parse_special; /* control tokens in the text are meant; default true */
     bool echo;          /* the prompt is part of the answer's text */
+    bool only_prompt;   /* … and all of it */
 
     /* How. */
     nib_sampler_params sampling; /* OpenAI's defaults: temperature 1, no cuts; seed UINT32_MAX: a fresh one */
@@ -58,7 +59,7 @@ typedef struct nib_server_ask {
 
     /* What to tell. */
     bool stream, include_usage;
-    bool logprobs;
+    bool logprobs, prompt_logprobs;
     uint32_t n_top;
     bool hides_reasoning;
     bool joins_reasoning;  /* reasoning is content, with its marks */

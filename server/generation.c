@@ -10,6 +10,7 @@
 #include "internal.h"
 #include "prepare.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -132,6 +133,7 @@ static void take_text(nib_server_choice *c, nib_str text) {
     else if (nib_chat_parser_push(c->parser, text, &err) != NIB_OK) fail(c->answer, &err);
 }
 
+/* A token and its log-probability; false: memory is out. */
 static bool take_logprobs(nib_server_choice *c, const nib_stream_event *event) {
     if (!nib_grow(&c->tokens, &c->tokens_capacity, c->n_tokens + 1, sizeof *c->tokens) ||
         !nib_grow(&c->tops, &c->tops_capacity, c->n_tops + event->n_top, sizeof *c->tops))
@@ -142,10 +144,27 @@ static bool take_logprobs(nib_server_choice *c, const nib_stream_event *event) {
     return true;
 }
 
+static void note_logprobs(nib_server_choice *c, const nib_stream_event *event) {
+    nib_error err;
+    if (take_logprobs(c, event)) return;
+    nib_fail_nomem(&err, 0, "log-probabilities");
+    fail(c->answer, &err);
+}
+
+/* A token of the prompt, for all of its answers. The engine tells of none for the first one. */
+static void take_prompt(const nib_server_source *s, const nib_stream_event *event) {
+    const nib_server_ask *ask = &s->choices->answer->ask;
+    nib_stream_event first = {.id = ask->prompts[s->choices->prompt].ids.ids[0], .logprob = NAN};
+    for (uint32_t i = 0; i < ask->n; i++) {
+        if (!s->choices[i].n_tokens) note_logprobs(&s->choices[i], &first);
+        note_logprobs(&s->choices[i], event);
+    }
+}
+
 static void take_token(nib_server_choice *c, const nib_stream_event *event) {
-    nib_error err = {.code = NIB_E_NOMEM, .message = "out of memory for log-probabilities"};
+    if (c->answer->ask.only_prompt) return;
     c->usage.n_generated++;
-    if (c->answer->ask.logprobs && !take_logprobs(c, event)) fail(c->answer, &err);
+    if (c->answer->ask.logprobs) note_logprobs(c, event);
     take_text(c, event->text);
     c->n_reasoning += c->is_reasoning;
 }
@@ -160,13 +179,14 @@ static nib_server_finish finish_of(const nib_server_choice *c, nib_finish finish
 static void take_end(nib_server_choice *c, const nib_stream_event *event) {
     nib_server_answer *a = c->answer;
     nib_error err;
-    take_text(c, event->text);
+    if (!a->ask.only_prompt) take_text(c, event->text);
     if (event->stop >= 0 && a->ask.include_stop) take_text(c, a->ask.stops[event->stop]);
     if (c->parser && nib_chat_parser_finish(c->parser, &err) != NIB_OK) fail(a, &err);
     if (event->finish == NIB_FINISH_ERROR) fail(a, event->error);
     if (event->finish == NIB_FINISH_TIMEOUT && !c->usage.n_generated) fail_late(a);
     c->stop = event->stop;
     c->usage = event->usage;
+    if (a->ask.only_prompt) c->usage.n_generated = 0;
     c->finish = finish_of(c, event->finish);
     a->n_open--;
     tell(a, &(nib_server_event){.kind = NIB_SERVER_CHOICE_END, .choice = c});
@@ -236,6 +256,7 @@ static void read_streams(nib_server_answer *a) {
             nib_server_choice *c = &a->sources[i].choices[event.choice];
             if (event.kind == NIB_STREAM_TOKEN) take_token(c, &event);
             else if (event.kind == NIB_STREAM_END) take_end(c, &event);
+            else take_prompt(&a->sources[i], &event);
         }
     bool is_over = !a->n_open || a->has_failed;
     if (a->x && is_over) {

@@ -44,6 +44,17 @@ void nib_server_openai_data(json_t *value, nib_buf *out) {
     nib_buf_str(out, "\n\n");
 }
 
+void nib_server_openai_done(nib_buf *out) {
+    nib_buf_str(out, "data: [DONE]\n\n");
+}
+
+void nib_server_openai_error(const nib_server_fault *fault, nib_buf *out) {
+    nib_buf_str(out, "data: ");
+    nib_server_error_json(fault, out);
+    nib_buf_str(out, "\n\n");
+    nib_server_openai_done(out);
+}
+
 nib_status nib_server_openai_token(const nib_server_answer *answer, nib_token id, nib_buf *text) {
     char *bytes;
     size_t n;

@@ -18,6 +18,9 @@ const char *nib_server_openai_finish(const nib_server_choice *choice);
 json_t *nib_server_openai_head(const nib_server_answer *answer, const char *prefix, const char *object);
 /* Appends "data: {…}\n\n", and frees the value. */
 void nib_server_openai_data(json_t *value, nib_buf *out);
+/* The end of a stream, and an error before that. */
+void nib_server_openai_done(nib_buf *out);
+void nib_server_openai_error(const nib_server_fault *fault, nib_buf *out);
 /* The text of one token, control tokens included, as bytes. */
 nib_status nib_server_openai_token(const nib_server_answer *answer, nib_token id, nib_buf *text);
 /* JSON has no infinities: what is impossible is -9999. */

@@ -240,7 +240,7 @@ static void put_end(const nib_server_answer *answer, nib_buf *out) {
         json_object_set_new(o, "usage", nib_server_openai_usage(answer));
         nib_server_openai_data(o, out);
     }
-    nib_buf_str(out, "data: [DONE]\n\n");
+    nib_server_openai_done(out);
 }
 
 static void write_event(nib_server_answer *answer, const nib_server_event *e, nib_buf *out) {
@@ -253,11 +253,7 @@ static void write_event(nib_server_answer *answer, const nib_server_event *e, ni
     case NIB_SERVER_CALL_END: break;
     case NIB_SERVER_CHOICE_END: put_chunk(e->choice, json_object(), out); break;
     case NIB_SERVER_END: put_end(answer, out); break;
-    case NIB_SERVER_ERROR:
-        nib_buf_str(out, "data: ");
-        nib_server_error_json(e->fault, out);
-        nib_buf_str(out, "\n\ndata: [DONE]\n\n");
-        break;
+    case NIB_SERVER_ERROR: nib_server_openai_error(e->fault, out); break;
     }
 }
 

@@ -159,7 +159,7 @@ static nib_status submit(nib_server_answer *a, void (*ready)(void *user), nib_se
     ask->sampling.n_bias = (uint32_t)ask->n_biases;
     ask->sampling.chain = ask->chain;
     request.sampling = &ask->sampling;
-    request.max_tokens = ask->max_tokens;
+    request.max_tokens = ask->only_prompt ? 1 : ask->max_tokens; /* the engine always says something */
     request.min_tokens = ask->min_tokens;
     request.ignore_eos = ask->ignore_eos;
     request.n_choices = ask->n;
@@ -171,6 +171,7 @@ static nib_status submit(nib_server_answer *a, void (*ready)(void *user), nib_se
     request.grammar = a->grammar;
     request.special = ask->special;
     request.logprobs = ask->logprobs;
+    request.prompt_logprobs = ask->prompt_logprobs;
     request.n_top = ask->n_top;
     request.queue_ms = 1e3 * a->server->config.queue_s;
     request.total_ms = 1e3 * a->server->config.request_s;

@@ -1,0 +1,86 @@
+"""POST /v1/completions: prompts, echo, log-probabilities, streams."""
+from harness import COMPLETIONS, Case
+
+FOX = "The quick brown fox"
+
+
+class Completions(Case):
+    def complete(self, prompt=FOX, **fields):
+        reply = self.server.post(COMPLETIONS, {"prompt": prompt, "max_tokens": 8, "temperature": 0, **fields})
+        self.assertEqual(reply.status, 200, reply.body[:500])
+        return reply.events if fields.get("stream") else reply.json
+
+    def refuse(self, status=400, param=None, **fields):
+        return self.refused(self.server.post(COMPLETIONS, {"prompt": FOX, "max_tokens": 1, **fields}), status, param=param)
+
+    def test_prompts(self):
+        one = self.complete()
+        self.assertEqual(one["object"], "text_completion")
+        text = one["choices"][0]["text"]
+        many = self.complete([FOX, "Once upon a time", FOX])
+        self.assertEqual([c["index"] for c in many["choices"]], [0, 1, 2])
+        self.assertEqual([many["choices"][i]["text"] for i in (0, 2)], [text, text])
+        self.assertNotEqual(many["choices"][1]["text"], text)
+        self.assertGreater(many["usage"]["prompt_tokens"], 2 * one["usage"]["prompt_tokens"])
+        ids = [504, 2365, 6354, 16438]
+        self.assertEqual(self.complete(ids)["choices"][0]["text"], text)
+        self.assertEqual([c["text"] for c in self.complete([ids, ids])["choices"]], [text, text])
+
+    def test_length(self):
+        answer = self.server.post(COMPLETIONS, {"prompt": FOX, "temperature": 0, "ignore_eos": True}).json
+        self.assertEqual(answer["usage"]["completion_tokens"], 16)
+        self.assertEqual(answer["choices"][0]["finish_reason"], "length")
+
+    def test_echo(self):
+        text = self.complete()["choices"][0]["text"]
+        self.assertEqual(self.complete(echo=True)["choices"][0]["text"], FOX + text)
+        self.assertEqual(self.complete([504, 2365, 6354, 16438], echo=True)["choices"][0]["text"], FOX + text)
+        events = self.complete(echo=True, stream=True, n=2)
+        for i in (0, 1):
+            self.assertEqual("".join(c["text"] for e in events for c in e["choices"] if c["index"] == i), FOX + text)
+
+    def test_logprobs(self):
+        answer = self.complete(logprobs=2)["choices"][0]
+        found = answer["logprobs"]
+        self.assertEqual("".join(found["tokens"]), answer["text"])
+        self.assertEqual(len(found["token_logprobs"]), 8)
+        self.assertTrue(all(len(tops) == 2 and max(tops.values()) == logprob
+                            for tops, logprob in zip(found["top_logprobs"], found["token_logprobs"])))
+        self.assertEqual(found["text_offset"][:2], [0, len(found["tokens"][0])])
+        events = self.complete(logprobs=2, stream=True)
+        parts = [c["logprobs"] for e in events for c in e["choices"] if c["logprobs"]]
+        for key in found:
+            self.assertEqual(sum((part[key] for part in parts), []), found[key])
+
+    def test_the_prompt_is_scored(self):
+        both = self.complete(FOX, logprobs=1, echo=True)["choices"][0]["logprobs"]
+        self.assertEqual("".join(both["tokens"][:4]), FOX)
+        self.assertIsNone(both["token_logprobs"][0])
+        self.assertTrue(all(x <= 0 for x in both["token_logprobs"][1:]))
+        only = self.complete(FOX, logprobs=1, echo=True, max_tokens=0)
+        self.assertEqual(only["choices"][0]["logprobs"]["token_logprobs"], both["token_logprobs"][:4])
+        self.assertEqual((only["choices"][0]["text"], only["usage"]["completion_tokens"]), (FOX, 0))
+        after = self.complete([504, 2365, 6354], logprobs=1, max_tokens=1)["choices"][0]["logprobs"]
+        self.assertEqual(both["top_logprobs"][3], after["top_logprobs"][0])  # the same bits by prefill and decoding
+
+    def test_bias(self):
+        first = self.complete(logprobs=0, max_tokens=1)["choices"][0]["logprobs"]["tokens"][0]
+        ids = {"0": 100}
+        self.assertNotEqual(self.complete(logit_bias=ids, max_tokens=1)["choices"][0]["text"], first)
+
+    def test_stops(self):
+        text = self.complete(max_tokens=12)["choices"][0]["text"]
+        cut = self.complete(max_tokens=12, stop=text[3:6], include_stop_str_in_output=True)["choices"][0]["text"]
+        self.assertEqual(cut, text[:text.index(text[3:6]) + 3])
+        self.assertEqual(self.complete(stop=["", "never"])["choices"][0]["text"], self.complete()["choices"][0]["text"])
+        stopped = self.complete([504, 2365, 6354], stop_token_ids=[16438])["choices"][0]
+        self.assertEqual((stopped["text"], stopped["finish_reason"]), ("", "stop"))
+        self.assertGreaterEqual(self.complete([504, 2365, 6354], stop_token_ids=[16438], min_tokens=4)["usage"]["completion_tokens"], 4)
+
+    def test_refusals(self):
+        for fields, param in (({"prompt": {}}, "prompt"), ({"prompt": []}, "prompt"), ({"prompt": [[]]}, "prompt"), ({"prompt": [1, "x"]}, "prompt"),
+                              ({"prompt": [1, 999999999]}, "prompt"), ({"prompt": None}, "prompt"), ({"suffix": "x"}, "suffix"),
+                              ({"best_of": 3}, "best_of"), ({"max_tokens": 0}, "max_tokens"), ({"logprobs": 1000}, "logprobs"),
+                              ({"prompt": ["x"] * 300}, "prompt"), ({"prompt": "one two " * 8000}, "prompt")):
+            with self.subTest(str(fields)[:60]):
+                self.refuse(param=param, **fields)

@@ -1,0 +1,121 @@
+"""Who may ask, and what one client can do to others: keys, CORS, TLS, limits, slow readers."""
+import http.client
+import json
+import os
+import socket
+import ssl
+import time
+
+from harness import CHAT, COMPLETIONS, Case, Config, FOLDER
+
+HI = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
+
+
+class Keys(Case):
+    def test_keys(self):
+        path = os.path.join(Config.scratch, "keys")
+        with open(path, "w", encoding="ascii") as f:
+            f.write("# of the team\nsecond-key\nthird-key\r\n")
+        server = self.spawn("-c", 2048, "--api-key", "first-key", "--api-key-file", path, "--isolate-keys")
+        self.assertEqual(server.get("/health").status, 200)
+        for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Bearer first-keyy"}, {"Authorization": "first-key"},
+                        {"Authorization": "Bearer "}, {"x-api-key": "# of the team"}):
+            reply = server.post(CHAT, HI, headers=headers)
+            self.refused(reply, 401, code="invalid_api_key")
+            self.assertEqual(reply.headers["www-authenticate"], "Bearer")
+            self.refused(server.get("/v1/models", headers=headers), 401)
+        for headers in ({"Authorization": "Bearer first-key"}, {"authorization": "bearer second-key"}, {"X-Api-Key": "third-key"}):
+            self.assertEqual(server.post(CHAT, HI, headers=headers).status, 200)
+        long = {"prompt": "A long text about nothing in particular. " * 10, "max_tokens": 1}
+        cached = [server.post(COMPLETIONS, long, headers={"x-api-key": key}).json["usage"]["prompt_tokens_details"]["cached_tokens"]
+                  for key in ("second-key", "second-key", "third-key")]
+        self.assertTrue(cached[1] > 0 and cached[0] == cached[2] == 0, cached)
+        self.assertNotIn(b"first-key", server.text())
+
+    def test_warning(self):
+        server = self.spawn("-c", 1024, "--host", "0.0.0.0")
+        self.assertIn(b"warning: everybody who can reach 0.0.0.0", server.text())
+
+
+class Pages(Case):
+    def test_other_origins(self):
+        server = self.spawn("-c", 1024, "--cors-origin", "https://example.org")
+        reply = server.request("OPTIONS", CHAT, headers={"Origin": "https://example.org", "Access-Control-Request-Method": "POST"})
+        self.assertEqual(reply.status, 204)
+        self.assertEqual(reply.headers["access-control-allow-origin"], "https://example.org")
+        self.assertIn("Authorization", reply.headers["access-control-allow-headers"])
+        self.assertEqual(server.get("/v1/models").headers["access-control-allow-origin"], "https://example.org")
+        self.assertNotIn("access-control-allow-origin", self.server.get("/v1/models", headers={"Origin": "https://example.org"}).headers)
+
+    def test_no_files(self):
+        for path in ("/../etc/passwd", "/%2e%2e/etc/passwd", "/v1/models/../../etc/passwd", "//etc/passwd"):
+            self.refused(self.server.get(path), 404)
+
+
+class Tls(Case):
+    def test_tls(self):
+        cert = os.path.join(FOLDER, "tls_cert.pem")
+        server = self.spawn("-c", 1024, "--tls-cert", cert, "--tls-key", os.path.join(FOLDER, "tls_key.pem"))
+        self.assertIn(b"https://127.0.0.1", server.text())
+        c = http.client.HTTPSConnection("localhost", server.port, context=ssl.create_default_context(cafile=cert), timeout=20)
+        for stream in (False, True, False):
+            c.request("POST", CHAT, json.dumps({**HI, "max_tokens": 4, "stream": stream}).encode(), {"Content-Type": "application/json"})
+            answer = c.getresponse()
+            self.assertEqual(answer.status, 200)
+            self.assertTrue(answer.read())
+        c.request("POST", CHAT, json.dumps({**HI, "max_tokens": 900, "stream": True, "ignore_eos": True}).encode(), {})
+        c.sock.close()
+        server.until(lambda: server.n_logged(" 499 ") == 1, 2)
+        self.assertFalse(server.raw(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n").startswith(b"HTTP"))
+
+
+class Limits(Case):
+    def test_too_many_requests(self):
+        server = self.spawn("-c", 2048, "--max-requests", "2", "-np", "2")
+        body = {**HI, "max_tokens": 300, "ignore_eos": True}
+        busy = [server.open_stream(CHAT, body) for _ in range(2)]
+        start = time.monotonic()
+        replies = self.at_once([lambda: server.post(CHAT, HI) for _ in range(8)])
+        self.assertLess(time.monotonic() - start, 1)
+        for reply in replies:
+            self.refused(reply, 503, code="queue_full")
+            self.assertGreaterEqual(int(reply.headers["retry-after"]), 1)
+        for s in busy:
+            s.close()
+        server.until(lambda: server.post(CHAT, HI).status == 200, 1)
+
+    def test_too_many_connections(self):
+        server = self.spawn("-c", 1024, "--max-connections", "4")
+        held = [socket.create_connection((server.host, server.port)) for _ in range(4)]
+        for s in held: # the fourth is accepted for sure when it was answered
+            s.sendall(b"GET /live HTTP/1.1\r\nHost: x\r\n\r\n")
+            self.assertIn(b"200 OK", s.recv(1000))
+        self.assertTrue(server.raw(b"").startswith(b"HTTP/1.1 503 "))
+        for s in held:
+            s.close()
+        server.until(lambda: server.raw(b"GET /live HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 "), 2)
+
+    def test_timeouts(self):
+        server = self.spawn("-c", 4096, "--queue-timeout", "1", "-np", "1")
+        s = server.open_stream(CHAT, {**HI, "max_tokens": 3000, "ignore_eos": True})
+        self.refused(server.post(CHAT, HI), 504, code="timeout")
+        s.close()
+
+    def test_slow_reader(self):
+        server = self.spawn("-c", 8192, "--timeout", "2")
+        body = json.dumps({"prompt": "x", "max_tokens": 3000, "stream": True, "logprobs": 100, "ignore_eos": True, "n": 2}).encode()
+        s = socket.socket()
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        s.connect((server.host, server.port))
+        s.sendall(b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (COMPLETIONS.encode(), len(body)) + body)
+        server.until(lambda: server.n_logged(" 499 ") == 1, 60)
+        self.assertEqual(server.post(CHAT, HI).status, 200)
+        s.close()
+
+    def test_the_text_is_not_logged(self):
+        self.chat("Tell me about the hippopotamus.")
+        self.assertNotIn(b"hippopotamus", self.server.text())
+        server = self.spawn("-c", 1024, "--log-text")
+        self.chat("Tell me about the hippopotamus.\x1b[2J", server=server)
+        self.assertIn(b"hippopotamus", server.text())
+        self.assertNotIn(b"\x1b", server.text())
