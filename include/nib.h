@@ -479,6 +479,14 @@ NIB_API uint32_t nib_model_n_ctx_train(const nib_model *model);
 NIB_API uint32_t nib_model_n_embd(const nib_model *model);
 NIB_API uint32_t nib_model_n_layer(const nib_model *model);
 NIB_API uint64_t nib_model_n_params(const nib_model *model);
+
+/* How the hidden states of a text become one vector: that of its first or last token, or the mean of all. Numbered as in the
+ * file format. The sum is taken in the order of the positions, so the bits are as independent of batches as logits are. */
+typedef enum nib_pooling {
+    NIB_POOLING_NONE = 0, NIB_POOLING_MEAN = 1, NIB_POOLING_CLS = 2, NIB_POOLING_LAST = 3,
+} nib_pooling;
+/* What the file says (pooling_type), MEAN if it does not; NONE: something that nib does not do. */
+NIB_API nib_pooling nib_model_pooling(const nib_model *model);
 /* What became of the pack cache: *what (may be NULL) gets a sentence to show, or NULL when none was used. Anything but
  * NIB_OK: the weights are loaded, but could not be kept for the next load. */
 NIB_API nib_status nib_model_pack_cache(const nib_model *model, const char **what);
@@ -566,6 +574,10 @@ NIB_API uint32_t nib_batch_n(const nib_batch *batch);
 NIB_API nib_status nib_batch_add(nib_batch *batch, nib_token token, int32_t pos, uint32_t seq, bool want_logits,
                                  nib_error *err);
 
+/* Until it is cleared: the rows asked for shall be hidden states, those after the final norm, instead of logits. Such a batch may
+ * have n_ubatch tokens, and as many rows. */
+NIB_API void nib_batch_want_hidden(nib_batch *batch);
+
 /* Runs the batch: appends its tokens to their sequences and computes the rows of logits asked for. On any error every
  * sequence is as it was before. NIB_E_KV_FULL says how many pages are missing. Allocates nothing. */
 NIB_API nib_status nib_decode(nib_context *ctx, const nib_batch *batch, nib_error *err);
@@ -576,6 +588,8 @@ NIB_API const float *nib_logits(const nib_context *ctx, uint32_t i);
 NIB_API uint32_t nib_n_logits(const nib_context *ctx);
 /* A 64-bit hash of the bits of a row, for comparing runs. */
 NIB_API uint64_t nib_logits_hash(const nib_context *ctx, uint32_t i);
+/* The same for a batch that wanted hidden states: n_embd floats. */
+NIB_API const float *nib_hidden(const nib_context *ctx, uint32_t i);
 
 /* Sequences. An unused id has length 0. */
 NIB_API uint32_t nib_seq_length(const nib_context *ctx, uint32_t seq);
@@ -600,6 +614,12 @@ NIB_API nib_status nib_seq_load(nib_context *ctx, uint32_t seq, nib_read_fn read
 
 /* Lets the next calls of nib_decode use n_threads threads, 1 to the context's; out of range: all. The bits stay the same. */
 NIB_API void nib_context_limit_threads(nib_context *ctx, int n_threads);
+
+/* The vector of n ids, n_embd floats, as the model has it: see nib_normalise. Runs in sequence 0, which is empty before and after.
+ * NIB_E_NUMERIC: NaN or infinity. */
+NIB_API nib_status nib_embed(nib_context *ctx, const nib_token *ids, size_t n, nib_pooling pooling, float *out, nib_error *err);
+/* Makes the Euclidean length of a vector 1; zeros stay. */
+NIB_API void nib_normalise(float *vector, size_t n);
 
 /* With config.profile: milliseconds that step i took in the last nib_decode, summed over its parts; else 0. */
 NIB_API double nib_context_step_ms(const nib_context *ctx, size_t i);
@@ -915,6 +935,8 @@ typedef struct nib_request {
     int32_t priority;             /* lower first */
     uint64_t owner;               /* requests of different owners have equal shares */
     uint64_t salt;                /* requests of different salts use no pages of each other */
+    nib_pooling pooling;          /* not NONE: no answer, but the embedding of the prompt, which comes with the END. The fields
+                                     of answers are not used; only LAST takes part in the prefix cache */
     void (*ready)(void *user);    /* called when there is something to read, on the engine's thread: it must return at once
                                      and call nothing of nib. NULL: none */
     void *user;
@@ -966,6 +988,7 @@ typedef struct nib_stream_event {
     int stop;               /* END: index of the stop string; -1: none */
     nib_usage usage;        /* END */
     const nib_error *error; /* END by an error, else NULL */
+    const float *embedding; /* END of a request with pooling, unless it failed: n_embd floats, as nib_embed gives them */
 } nib_stream_event;
 
 /* The next event; waits for it at most timeout_ms (0: not at all; negative: for ever). False: there is none, and none will

@@ -40,6 +40,8 @@ nib_status nib_cpu_run(nib_cpu *cpu, const nib_plan_batch *batch, nib_error *err
 /* Lets the next runs use the first n_threads threads only; 1 to config.n_threads. The bits stay the same. */
 void nib_cpu_limit_threads(nib_cpu *cpu, int n_threads);
 float *nib_cpu_logits(const nib_cpu *cpu, uint32_t row);
+/* After a run that wanted hidden states: one of them. */
+const float *nib_cpu_hidden(const nib_cpu *cpu, uint32_t row);
 void nib_cpu_copy_page(nib_cpu *cpu, uint32_t from, uint32_t to);
 /* The bytes of a page, keys and values of all layers, the same on every level; and the names of their types. */
 void *nib_cpu_page(const nib_cpu *cpu, uint32_t page, size_t *n_bytes);

@@ -218,8 +218,9 @@ static void run_thread(void *arg, int index, int n_threads) {
     (void)n_threads;
     nib_cpu *cpu = arg;
     const nib_plan *plan = cpu->plan;
+    size_t n_steps = plan->n_steps - cpu->batch->wants_hidden;
     double then = cpu->step_ms ? nib_sys_now() : 0;
-    for (size_t i = 0; i < plan->n_steps; i++) {
+    for (size_t i = 0; i < n_steps; i++) {
         const nib_plan_step *s = &plan->steps[i];
         if (nib_cpu_needs_barrier(cpu, i)) {
             if (index == 0 && cpu->config.abort && cpu->config.abort(cpu->config.user)) {
@@ -231,10 +232,10 @@ static void run_thread(void *arg, int index, int n_threads) {
             if (atomic_load(&cpu->stop_at) <= i) return;
         }
         if (nib_cpu_n_rows(cpu, s->rows)) op_table[s->op](cpu, s, index);
-        if (index == 0 && cpu->step_ms && i + 1 < plan->n_steps && !nib_cpu_needs_barrier(cpu, i + 1))
+        if (index == 0 && cpu->step_ms && i + 1 < n_steps && !nib_cpu_needs_barrier(cpu, i + 1))
             then = add_time(&cpu->step_ms[i], then);
     }
-    if (cpu->step_ms) wait_after(cpu, plan->n_steps - 1, index, then);
+    if (cpu->step_ms) wait_after(cpu, n_steps - 1, index, then);
 }
 
 /* Runs of consecutive tokens of one sequence, cut into blocks. */
@@ -265,6 +266,10 @@ nib_status nib_cpu_run(nib_cpu *cpu, const nib_plan_batch *batch, nib_error *err
 
 float *nib_cpu_logits(const nib_cpu *cpu, uint32_t row) {
     return nib_cpu_row(cpu, cpu->plan->logits, row);
+}
+
+const float *nib_cpu_hidden(const nib_cpu *cpu, uint32_t row) {
+    return nib_cpu_row(cpu, cpu->plan->hidden, row);
 }
 
 void nib_cpu_copy_page(nib_cpu *cpu, uint32_t from, uint32_t to) {

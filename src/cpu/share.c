@@ -27,7 +27,7 @@ static bool feeds_next_product(const nib_plan *plan, size_t i) {
     return true;
 }
 
-/* Is what step i leaves in buffer b read by a later step, other than through the act? */
+/* Is what step i leaves in buffer b read by a later step, other than through the act, or by the caller of the run? */
 static bool is_read_later(const nib_plan *plan, size_t i, int b) {
     for (size_t j = i + 1; j < plan->n_steps; j++) {
         const nib_plan_step *s = &plan->steps[j];
@@ -37,7 +37,7 @@ static bool is_read_later(const nib_plan *plan, size_t i, int b) {
         for (int k = 0; k < s->n_products; k++)
             if (s->product[k].out == b) return false;
     }
-    return false;
+    return b == plan->hidden;
 }
 
 /* Both inputs of the gate after step i come from it and go nowhere else. */

@@ -11,6 +11,7 @@ nib_status nib_batch_new(nib_batch **out, uint32_t capacity, nib_error *err) {
     nib_batch *batch = nib_alloc(1, sizeof *batch + capacity * sizeof *batch->entries);
     if (!batch) return nib_fail_nomem(err, capacity * sizeof *batch->entries, "a batch");
     batch->n = 0;
+    batch->wants_hidden = false;
     batch->capacity = capacity;
     *out = batch;
     return NIB_OK;
@@ -22,6 +23,11 @@ void nib_batch_free(nib_batch *batch) {
 
 void nib_batch_clear(nib_batch *batch) {
     batch->n = 0;
+    batch->wants_hidden = false;
+}
+
+void nib_batch_want_hidden(nib_batch *batch) {
+    batch->wants_hidden = true;
 }
 
 uint32_t nib_batch_n(const nib_batch *batch) {

@@ -13,6 +13,7 @@ typedef struct nib_batch_entry {
 
 struct nib_batch {
     uint32_t n, capacity;
+    bool wants_hidden;
     nib_batch_entry entries[];
 };
 

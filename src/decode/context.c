@@ -150,8 +150,11 @@ static nib_status check_entries(nib_context *ctx, const nib_batch *batch, uint32
     return NIB_OK;
 }
 
-static nib_status check_room(const nib_context *ctx, uint32_t n_rows, nib_error *err) {
-    if (n_rows > ctx->config.n_logits)
+static nib_status check_room(const nib_context *ctx, const nib_batch *batch, uint32_t n_rows, nib_error *err) {
+    if (batch->wants_hidden && batch->n > ctx->config.n_ubatch)
+        return nib_fail(err, NIB_E_LIMIT, "a batch of %u tokens wants hidden states, the context keeps those of %u (n_ubatch)",
+                        batch->n, ctx->config.n_ubatch);
+    if (!batch->wants_hidden && n_rows > ctx->config.n_logits)
         return nib_fail(err, NIB_E_LIMIT, "%u tokens of the batch want logits, the context has room for %u (n_logits)", n_rows,
                         ctx->config.n_logits);
     uint64_t need = 0;
@@ -172,7 +175,7 @@ static nib_status check_room(const nib_context *ctx, uint32_t n_rows, nib_error 
 /* Tokens first … first+n-1 of the batch. ctx->added counts down to where each sequence stands. */
 static nib_status run_part(nib_context *ctx, const nib_batch *batch, uint32_t first, uint32_t n, nib_error *err) {
     nib_plan_batch part = {.n_tok = n, .token = ctx->token, .pos = ctx->pos, .pages = ctx->pages, .out = ctx->out,
-                           .logits_row = ctx->n_rows};
+                           .logits_row = ctx->n_rows, .wants_hidden = batch->wants_hidden};
     for (uint32_t i = 0; i < n; i++) {
         const nib_batch_entry *e = &batch->entries[first + i];
         const nib_kv_table *t = &ctx->tables[e->seq];
@@ -199,8 +202,9 @@ nib_status nib_decode(nib_context *ctx, const nib_batch *batch, nib_error *err) 
     if (batch->n > ctx->config.n_batch)
         return nib_fail(err, NIB_E_LIMIT, "the batch has %u tokens, the context takes %u (n_batch)", batch->n, ctx->config.n_batch);
     NIB_TRY(check_entries(ctx, batch, &n_rows, err));
-    NIB_TRY(check_room(ctx, n_rows, err));
+    NIB_TRY(check_room(ctx, batch, n_rows, err));
     ctx->n_rows = 0;
+    ctx->has_hidden = batch->wants_hidden;
     for (uint32_t i = 0; i < ctx->config.n_seq; i++) {
         ctx->kept[i] = ctx->tables[i].length;
         if (ctx->added[i]) nib_kv_table_append(&ctx->tables[i], &ctx->pool, ctx->added[i]);
@@ -218,11 +222,15 @@ nib_status nib_decode(nib_context *ctx, const nib_batch *batch, nib_error *err) 
 }
 
 const float *nib_logits(const nib_context *ctx, uint32_t i) {
-    return i < ctx->n_rows ? nib_cpu_logits(ctx->cpu, i) : NULL;
+    return i < nib_n_logits(ctx) ? nib_cpu_logits(ctx->cpu, i) : NULL;
 }
 
 uint32_t nib_n_logits(const nib_context *ctx) {
-    return ctx->n_rows;
+    return ctx->has_hidden ? 0 : ctx->n_rows;
+}
+
+const float *nib_hidden(const nib_context *ctx, uint32_t i) {
+    return ctx->has_hidden && i < ctx->n_rows ? nib_cpu_hidden(ctx->cpu, i) : NULL;
 }
 
 uint64_t nib_logits_hash(const nib_context *ctx, uint32_t i) {

@@ -16,7 +16,8 @@ struct nib_context {
     nib_token *token;       /* n_ubatch */
     uint32_t *pos, *out;
     const uint32_t **pages;
-    uint32_t n_rows;        /* of logits in the last nib_decode */
+    uint32_t n_rows;        /* of logits or hidden states in the last nib_decode */
+    bool has_hidden;        /* the rows are hidden states */
 };
 
 nib_status nib_context_check_seq(const nib_context *ctx, uint32_t seq, nib_error *err);

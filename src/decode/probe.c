@@ -143,6 +143,7 @@ static nib_status emit(probe *p, nib_error *err) {
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (p->step->op && !strcmp(p->step->op, kinds[i].op)) {
             NIB_TRY(kinds[i].emit(p, err));
+            p->out->plan.hidden = NIB_PLAN_NONE;
             p->out->plan.logits = nib_plan_add_buffer(&p->b, 1); /* a plan has one, and a cache; they may stay unused */
             if (!p->out->plan.n_kv_layers) nib_plan_add_kv_layer(&p->b, &(nib_plan_kv_layer){1, 32, 32});
             return p->b.status;

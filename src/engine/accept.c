@@ -1,4 +1,5 @@
-/* engine/accept.c - rows of logits in; out, the next ids of a choice, their text, and whether one is the last.
+/* engine/accept.c - rows of logits in; out, the next ids of a choice, their text, and whether one is the last. Of a request for
+ * an embedding: rows of hidden states in, the vector out.
  *
  * Whatever goes wrong here ends this choice and no other. */
 #include "base/status.h"
@@ -139,8 +140,24 @@ static bool tell_prompt(nib_engine *e, nib_engine_choice *c, uint32_t row) {
     return false;
 }
 
+static void accept_hidden(nib_engine *e, nib_engine_choice *c) {
+    nib_stream *s = c->stream;
+    nib_error err;
+    for (uint32_t i = 0; i < c->n_rows; i++) nib_decode_embed_add(&s->embed, nib_hidden(e->ctx, c->first_row + i));
+    if (nib_seq_length(e->ctx, c->seq) < c->n_ids) return;
+    c->usage.ttft_ms = 1e3 * (nib_sys_now() - s->submitted);
+    e->figures.n_prompt += s->n_prompt;
+    e->figures.n_reused += c->usage.n_cached;
+    if (nib_decode_embed_finish(&s->embed, s->embedding, &err) == NIB_OK) nib_engine_end(e, c, NIB_FINISH_STOP, NULL);
+    else nib_engine_end(e, c, NIB_FINISH_ERROR, &err);
+}
+
 void nib_engine_accept(nib_engine *e, nib_engine_choice *c) {
     uint32_t row = c->first_row, n = c->n_rows;
+    if (nib_engine_embeds(c)) {
+        accept_hidden(e, c);
+        return;
+    }
     for (; n && c->row_pos + 1 < c->n_ids; row++, n--, c->row_pos++)
         if (!tell_prompt(e, c, row)) return;
     if (n && !c->stream->has_begun) begin(e, c, row);
@@ -152,7 +169,7 @@ void nib_engine_accept(nib_engine *e, nib_engine_choice *c) {
 /* What was held back, for want of the rest of a character or as the possible start of a stop string. */
 static void give_rest(nib_engine_choice *c, nib_stream_event *event) {
     nib_str show;
-    if (c->stop_found >= 0) return;
+    if (c->stop_found >= 0 || nib_engine_embeds(c)) return;
     if (pass_stops(c, nib_detok_finish(c->detok), &show, &c->stop_found, NULL) != NIB_OK) return;
     nib_buf_append(&c->rest, show.ptr, show.len);
     if (c->stop) show = nib_stop_finish(c->stop);
@@ -168,6 +185,7 @@ static void end_choice(nib_engine *e, nib_engine_choice *c, nib_finish finish, c
     c->usage.total_ms = 1e3 * (nib_sys_now() - c->stream->submitted);
     event.usage = c->usage;
     event.error = error;
+    if (finish == NIB_FINISH_STOP) event.embedding = c->stream->embedding;
     if (c->is_running) nib_engine_pages_stop(e, c);
     else if (c->item.next) nib_sched_queue_remove(&e->queue, &c->item);
     nib_sched_queue_leave(&e->queue, &c->item);

@@ -22,6 +22,9 @@
  *             page takes the place of the request's own, since the bits are equal
  *   accept    each row: sample -> log-probabilities -> id -> text -> stop -> event (accept.c)
  *
+ * Requests for embeddings are prompts without an answer. Their rows are hidden states, so they run as a batch of their own in
+ * the same turn. Where all of these are wanted they neither use the tree nor fill it.
+ *
  * Prompts that begin alike are computed once: before each part of a prompt the tree is asked again, and a request whose next
  * page is just being computed by another one waits for the next turn.
  *
@@ -31,6 +34,7 @@
 #define NIB_ENGINE_ENGINE_H
 
 #include "base/buf.h"
+#include "decode/embed.h"
 #include "kv/prefix.h"
 #include "sched/cost.h"
 #include "sched/queue.h"
@@ -89,6 +93,8 @@ struct nib_stream {
     bool has_begun;   /* the prompt is computed */
     uint32_t n_told;  /* tokens of the prompt that were told of, or never will be */
     nib_logprob *top; /* of one event */
+    nib_decode_embed embed; /* pooling NONE: answers are wanted */
+    float *embedding;       /* n_embd; NULL for answers */
 
     /* Under the lock. */
     pthread_cond_t arrived;
@@ -139,6 +145,10 @@ struct nib_engine {
     nib_engine_view *views;
     atomic_bool is_viewed; /* views is not NULL: to be looked at without the lock */
 };
+
+static inline bool nib_engine_embeds(const nib_engine_choice *c) {
+    return c->stream->embed.pooling != NIB_POOLING_NONE;
+}
 
 /* measure.c. Before the engine's thread runs. */
 nib_status nib_engine_measure(nib_engine *e, nib_error *err);

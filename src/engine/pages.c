@@ -47,6 +47,7 @@ static void count_cached(nib_engine_choice *c, uint32_t n_pages) {
 
 uint32_t nib_engine_pages_usable(const nib_engine_choice *c) {
     const nib_stream *s = c->stream;
+    if (nib_engine_embeds(c) && s->embed.pooling != NIB_POOLING_LAST) return 0;
     return (s->n_told < s->n_prompt ? s->n_told : c->n_ids) - 1;
 }
 
@@ -62,7 +63,8 @@ bool nib_engine_pages_start(nib_engine *e, nib_engine_choice *c) {
     c->seq = e->free_seqs[--e->n_free_seqs];
     c->n_shared = n;
     c->is_running = true;
-    c->is_refused = false;
+    c->is_refused = nib_engine_pages_usable(c) == 0 && nib_engine_embeds(c);
+    if (nib_engine_embeds(c)) nib_decode_embed_reset(&c->stream->embed);
     nib_kv_table_adopt(table_of(e, c), e->pool, e->pages, n);
     insert_running(e, c);
     count_cached(c, n);

@@ -57,6 +57,14 @@ static nib_status find_ends(nib_stream *s, nib_error *err) {
     return NIB_OK;
 }
 
+static nib_status prepare_embedding(nib_stream *s, const nib_request *r, nib_error *err) {
+    s->n_choices = 1;
+    s->n_max = s->n_told = s->n_prompt;
+    NIB_TRY(nib_decode_embed_init(&s->embed, s->engine->model, r->pooling, err));
+    s->embedding = nib_calloc(s->embed.n_embd, sizeof *s->embedding);
+    return s->embedding ? NIB_OK : nib_fail_nomem(err, s->embed.n_embd * sizeof *s->embedding, "an embedding");
+}
+
 static nib_status take_stop_ids(nib_stream *s, const nib_request *r, nib_error *err) {
     if (!r->n_stop_ids) return NIB_OK;
     s->stop_ids = nib_alloc(r->n_stop_ids, sizeof *s->stop_ids);
@@ -73,7 +81,7 @@ static nib_status take_prompt(nib_engine_choice *c, const nib_request *r, nib_er
     c->ids = nib_alloc(c->stream->n_max, sizeof *c->ids);
     if (!c->ids) return nib_fail_nomem(err, c->stream->n_max * sizeof *c->ids, "the tokens of a request");
     memcpy(c->ids, r->prompt, r->n_prompt * sizeof *c->ids);
-    for (size_t i = 0; i < r->n_prompt; i++) NIB_TRY(nib_sampler_accept(c->sampler, r->prompt[i], err));
+    for (size_t i = 0; c->sampler && i < r->n_prompt; i++) NIB_TRY(nib_sampler_accept(c->sampler, r->prompt[i], err));
     return NIB_OK;
 }
 
@@ -95,6 +103,7 @@ static nib_status make_choice(nib_stream *s, uint32_t number, const nib_request 
     nib_engine_choice *c = &s->choices[number];
     nib_sampler_params sampling = NIB_SAMPLER_PARAMS_INIT;
     *c = (nib_engine_choice){.item = {.priority = r->priority, .owner = r->owner}, .stream = s, .number = number, .stop_found = -1};
+    if (r->pooling != NIB_POOLING_NONE) return take_prompt(c, r, err);
     if (r->sampling) sampling = *r->sampling;
     if (number) sampling.seed = seed_of(s, number);
     NIB_TRY(nib_sampler_new(&c->sampler, &sampling, nib_model_n_vocab(e->model), err));
@@ -143,6 +152,7 @@ nib_status nib_stream_new(nib_stream **out, nib_engine *e, const nib_request *r,
                       .submitted = now, .queue_until = until(now, r->queue_ms), .until = until(now, r->total_ms),
                       .n_choices = r->n_choices ? r->n_choices : 1, .n_told = r->prompt_logprobs ? 1 : n_prompt};
     init_arrived(s);
+    if (r->pooling != NIB_POOLING_NONE) NIB_TRY_OUT(prepare_embedding(s, r, err));
     s->top = nib_calloc(r->n_top, sizeof *s->top);
     s->choices = nib_calloc(s->n_choices, sizeof *s->choices);
     if (!s->top || !s->choices || !nib_buf_reserve(&s->unread, 4096)) {
@@ -164,6 +174,8 @@ void nib_stream_delete(nib_stream *s) {
     for (uint32_t i = 0; s->choices && i < s->n_choices; i++) free_choice(&s->choices[i]);
     nib_free(s->choices);
     nib_free(s->top);
+    nib_decode_embed_fini(&s->embed);
+    nib_free(s->embedding);
     nib_free(s->ends);
     nib_free(s->stop_ids);
     nib_buf_free(&s->unread);

@@ -93,16 +93,17 @@ static nib_engine_choice *next_prompt(const nib_engine *e) {
     return best;
 }
 
-/* Are the logits of a position wanted: for the next token of an answer, or for what they say of the prompt's? */
+/* Is the row of a position wanted: for the next token of an answer, for what it says of the prompt's, for an embedding? */
 static bool wants_row(const nib_engine_choice *c, uint32_t pos) {
     const nib_stream *s = c->stream;
+    if (nib_engine_embeds(c)) return nib_decode_embed_wants(&s->embed, pos, c->n_ids);
     return pos + 1 >= c->n_ids || (pos + 1 >= s->n_told && pos + 1 < s->n_prompt);
 }
 
-/* Of the next n tokens of a choice. */
+/* Of the next n tokens of a choice; rows of hidden states cost nothing. */
 static double work_of(const nib_engine *e, const nib_engine_choice *c, uint32_t n) {
     uint32_t length = length_of(e, c), n_rows = wants_row(c, length) ? n : wants_row(c, length + n - 1);
-    return nib_sched_cost_work(&e->cost, length, n, n_rows);
+    return nib_sched_cost_work(&e->cost, length, n, nib_engine_embeds(c) ? 0 : n_rows);
 }
 
 /* How much of a prompt fits into the work that is left, behind n_tok other tokens. */
@@ -166,6 +167,10 @@ static void choose_prompts(nib_engine *e, uint32_t n_tok, double work) {
 
 /* ---- run */
 
+static bool takes_part(const nib_engine_choice *c, bool embeds, const nib_engine_choice *only) {
+    return c->n_now && nib_engine_embeds(c) == embeds && (!only || c == only);
+}
+
 static nib_status add_tokens(nib_engine *e, nib_engine_choice *c, double *work, uint32_t *n_rows, nib_error *err) {
     uint32_t length = length_of(e, c);
     c->first_row = *n_rows;
@@ -176,19 +181,21 @@ static nib_status add_tokens(nib_engine *e, nib_engine_choice *c, double *work, 
         NIB_TRY(nib_batch_add(e->batch, c->ids[pos], NIB_POS_NEXT, c->seq, is_row, err));
     }
     *n_rows += c->n_rows;
-    if (c->n_rows) e->with_rows[e->n_with_rows++] = c;
+    if (c->n_rows || length + c->n_now == c->n_ids) e->with_rows[e->n_with_rows++] = c;
     *work += work_of(e, c, c->n_now);
     return NIB_OK;
 }
 
-/* What was chosen, or of it only one choice. */
-static nib_status run(nib_engine *e, nib_engine_choice *only, nib_error *err) {
+/* What was chosen of the answers or of the embeddings, or of it only one choice. */
+static nib_status run(nib_engine *e, bool embeds, nib_engine_choice *only, nib_error *err) {
     double work = 0;
     uint32_t n_rows = 0;
     nib_batch_clear(e->batch);
+    if (embeds) nib_batch_want_hidden(e->batch);
     e->n_with_rows = 0;
     for (uint32_t i = 0; i < e->n_running; i++)
-        if (!only || e->running[i] == only) NIB_TRY(add_tokens(e, e->running[i], &work, &n_rows, err));
+        if (takes_part(e->running[i], embeds, only)) NIB_TRY(add_tokens(e, e->running[i], &work, &n_rows, err));
+    if (nib_batch_n(e->batch) == 0) return NIB_OK;
     double start = nib_sys_now();
     NIB_TRY(nib_decode(e->ctx, e->batch, err));
     double ms = 1e3 * (nib_sys_now() - start);
@@ -198,7 +205,7 @@ static nib_status run(nib_engine *e, nib_engine_choice *only, nib_error *err) {
     e->figures.decode_s += ms / 1e3;
     for (uint32_t i = 0; i < e->n_running; i++) {
         nib_engine_choice *c = e->running[i];
-        if (!c->n_now || (only && c != only)) continue;
+        if (!takes_part(c, embeds, only)) continue;
         nib_sched_queue_charge(&e->queue, &c->item, c->n_now);
         c->n_now = 0;
         nib_engine_pages_publish(e, c);
@@ -212,7 +219,7 @@ static void run_one_by_one(nib_engine *e) {
     nib_error err;
     for (uint32_t i = 0; i < e->n_running && !atomic_load(&e->is_killed);) {
         nib_engine_choice *c = e->running[i];
-        nib_status status = c->n_now ? run(e, c, &err) : NIB_OK;
+        nib_status status = c->n_now ? run(e, nib_engine_embeds(c), c, &err) : NIB_OK;
         if (status != NIB_OK && status != NIB_E_CANCELLED) nib_engine_end(e, c, NIB_FINISH_ERROR, &err);
         i += i < e->n_running && e->running[i] == c; /* it may have ended */
     }
@@ -251,6 +258,6 @@ void nib_engine_turn(nib_engine *e) {
     choose_prompts(e, n_answers, work);
     nib_engine_pages_provide(e);
     nib_engine_view_begin(e);
-    if (e->n_running && run(e, NULL, &err) != NIB_OK) run_one_by_one(e);
+    if (run(e, false, NULL, &err) != NIB_OK || run(e, true, NULL, &err) != NIB_OK) run_one_by_one(e);
     note(e, start, decode_s, n_answers > 0);
 }

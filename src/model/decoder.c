@@ -284,6 +284,7 @@ static void emit_model(decoder *d) {
     read_windows(d);
     for (uint32_t i = 0; i < hp->n_layer && b->status == NIB_OK; i++) emit_layer(d, (int)i);
     int act = nib_plan_norm(b, "output_norm", d->x, vector(d, T_OUTPUT_NORM, hp->n_embd), hp->rms_eps, d->h);
+    b->plan->hidden = d->h;
     nib_plan_product out = {is_tied ? embd : matrix(d, T_OUTPUT, hp->n_embd, hp->n_vocab), NIB_PLAN_NONE, b->plan->logits};
     out.bias = optional_vector(d, T_OUTPUT_BIAS, hp->n_vocab);
     nib_plan_matmul(b, "output", act, &out, 1, NIB_PLAN_NONE);

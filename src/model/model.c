@@ -140,6 +140,11 @@ uint32_t nib_model_n_layer(const nib_model *model) {
     return model->source.hp.n_layer;
 }
 
+nib_pooling nib_model_pooling(const nib_model *model) {
+    uint32_t pooling = model->source.hp.pooling;
+    return pooling <= NIB_POOLING_LAST ? (nib_pooling)pooling : NIB_POOLING_NONE;
+}
+
 uint64_t nib_model_n_params(const nib_model *model) {
     return model->n_params;
 }

@@ -99,6 +99,7 @@ typedef struct nib_plan {
     size_t n_tables, cap_tables;
     nib_plan_kv_layer *kv_layers;
     size_t n_kv_layers, cap_kv_layers;
+    int hidden; /* the buffer with the output of the final norm, rows OUT, which the last step reads; NIB_PLAN_NONE: none */
     int logits; /* the buffer that the last step writes, rows OUT: n_vocab wide; the backend keeps it apart */
     uint32_t n_vocab;
 } nib_plan;
