@@ -54,7 +54,8 @@ typedef struct nib_cli_options {
     bool display_prompt, special, verbose_prompt, json, ids_only, show_count, spans, plan, scdoc, logits_hash, stats;
     uint32_t n_logprobs;
     int32_t color, reasoning; /* NIB_CLI_REASONING_SHOW … */
-    bool plain;
+    int32_t pooling;          /* nib_pooling; 0: the model's */
+    bool plain, normalize;
 
     /* length and context */
     int32_t n_predict, overflow; /* NIB_CLI_OVERFLOW_TRIM … */

@@ -1,4 +1,4 @@
-# tests/run_oracle.py - nib's log-probabilities against the float forward pass of tests/oracle/forward.py.
+# tests/run_oracle.py - nib's log-probabilities and embeddings against the float forward pass of tests/oracle/forward.py.
 # usage: run_oracle.py --nib PATH --tiny TINY_MAIN        tiny random models: every architecture, scaling and type
 #        run_oracle.py --nib PATH --models DIR            the two real models, as they are and as float32 weights
 # Float32 weights (and KV) must agree to F32_BOUND. With quantised weights the oracle rounds activations and KV as the
@@ -17,11 +17,12 @@ import numpy as np
 
 import forward
 from f32_gguf import convert
-from score import Report, score
+from score import Report, embed, score
 
 F32_BOUND = 1e-3
 TINY_MEDIAN, TINY_MAX = 2e-4, 3e-1
 REAL_MEAN, REAL_MAX = 2e-1, 2.0
+VECTOR_BOUND, REAL_COSINE = 1e-5, 0.995  # of a float32 model: the largest difference; of a real one: the least similarity
 F32_KV = ["-ctk", "f32", "-ctv", "f32"]
 
 WIDE = {"n_embd": 256, "n_ff": 512, "head_dim": 64}  # rows of whole super-blocks
@@ -67,13 +68,33 @@ def tiny_model(args, folder, fields):
     return path
 
 
+def unit(vector):
+    return vector / np.linalg.norm(vector)
+
+
+def compare_vectors(report, args, path, model, ids, is_exact):
+    """All kinds of pooling, and the length that the model gives the vector."""
+    hidden = model.hidden(ids).astype(np.float64)
+    for pooling, want in {"mean": hidden.mean(axis=0), "cls": hidden[0], "last": hidden[-1]}.items():
+        how = ["--pooling", pooling, *(F32_KV if is_exact else [])]
+        (got,), (raw,) = embed(args.nib, path, [ids], how), embed(args.nib, path, [ids], [*how, "--no-normalize"])
+        error, cosine = np.abs(got - unit(want)).max(), np.dot(got, unit(want))
+        length = np.linalg.norm(raw) / np.linalg.norm(want)
+        is_right = error <= VECTOR_BOUND and abs(length - 1) <= VECTOR_BOUND if is_exact else cosine >= REAL_COSINE
+        report.check(is_right, f"embedding, {pooling}, {len(ids)} ids: largest difference {error:.1e}, cosine {cosine:.5f}, "
+                               f"length {length:.5f}")
+
+
 def run_tiny(args, report, folder):
     rng = np.random.default_rng(7)
     for what, fields, n in TINY:
         path = tiny_model(args, folder, {**fields, "type": "F32"})
         ids = rng.integers(3, 300, n)
         answer, = score(args.nib, path, [ids], 50, F32_KV)
-        compare(report, f"{what}, F32", forward.Model(path).logprobs(ids), answer, F32_BOUND, F32_BOUND)
+        model = forward.Model(path)
+        compare(report, f"{what}, F32", model.logprobs(ids), answer, F32_BOUND, F32_BOUND)
+        if what in ("llama", "gemma3: windows"):
+            compare_vectors(report, args, path, model, ids, True)
     for arch in ("llama", "qwen2", "qwen3", "gemma3"):
         for type_name in TYPES:
             path = tiny_model(args, folder, {**WIDE, "arch": arch, "type": type_name})
@@ -94,6 +115,7 @@ def run_real(args, report, folder):
         model = forward.Model(path, f32_path)
         for ids, answer in zip(prompts, score(args.nib, path, prompts, 50)):
             compare(report, f"{file_name}, {len(ids)} ids", model.logprobs(ids), answer, REAL_MEAN, REAL_MAX)
+        compare_vectors(report, args, path, model, prompts[0], False)
         for ids, answer in zip(prompts, score(args.nib, f32_path, prompts, 50, F32_KV)):
             compare(report, f"{file_name} as F32, {len(ids)} ids", model.logprobs(ids), answer, F32_BOUND, F32_BOUND)
 

@@ -203,6 +203,47 @@ class Score(Case):
         self.assertEqual(answers[3]["ids"], [1, 2])
 
 
+class Embed(Case):
+    def vectors(self, *args, **how):
+        return [[float(x) for x in line.split(" ")] for line in self.nib("embed", "-m", self.model, *args, **how).out.splitlines()]
+
+    def test_texts(self):
+        one, two = self.vectors(stdin=b"hello\nhe")
+        self.assertAlmostEqual(math.hypot(*one), 1, places=6)
+        self.assertNotEqual(one, two)
+        self.assertEqual(self.vectors("-p", "hello"), [one])
+        self.assertEqual(self.vectors("-f", "-", stdin=b"hello"), [one])
+        self.assertNotEqual(self.vectors("-f", "-", stdin=b"hello\n"), [one])
+        answer, = self.nib("embed", "-m", self.model, "--json", stdin=b"hello\n").lines
+        self.assertEqual(answer["embedding"], one)
+        long = self.vectors("--no-normalize", "-p", "hello")[0]
+        for a, b in zip(long, one):
+            self.assertAlmostEqual(a / math.hypot(*long), b, places=6)
+
+    def test_pooling_and_chunks(self):
+        ids = [256] + [i * i % 250 for i in range(200)]
+        requests = "".join(json.dumps(r) + "\n" for r in ({"ids": ids}, {"ids": ids[:1]}, {"ids": ids}))
+        seen = []
+        for pooling in ("mean", "cls", "last"):
+            whole, first, again = self.nib("embed", "-m", self.model, "--jsonl", "--pooling", pooling, stdin=requests.encode()).lines
+            parts = self.nib("embed", "-m", self.model, "--jsonl", "--pooling", pooling, "-ub", 7, "-t", 2, stdin=requests.encode()).lines
+            self.assertEqual(whole, again)
+            self.assertEqual(parts, [whole, first, again])
+            self.assertEqual(whole["embedding"] == first["embedding"], pooling == "cls")
+            seen.append(whole["embedding"])
+        self.assertEqual(self.nib("embed", "-m", self.model, "--jsonl", stdin=requests.encode()).lines[0]["embedding"], seen[0])
+        self.assertEqual(len({tuple(v) for v in seen}), 3)
+
+    def test_errors(self):
+        r = self.nib("embed", "-m", self.model, "--no-normalize", "-c", 64, stdin=b"he\n" + b"ab" * 70, code=1)
+        self.assertEqual(len(r.out.splitlines()), 1)
+        self.assertIn("line 2: ", r.err)
+        bad = [{"ids": []}, {"ids": [260]}, {"text": 1}, {"ids": [256]}]
+        answers = self.nib("embed", "-m", self.model, "--jsonl", stdin="\n".join(map(json.dumps, bad)).encode(), code=1).lines
+        self.assertEqual([list(a)[0] for a in answers], ["error", "error", "error", "embedding"])
+        self.usage("embed", "-m", self.model, "--jsonl", "-p", "x", says="--jsonl reads standard input")
+
+
 class Perplexity(Case):
     def text(self, n):
         path = os.path.join(Config.scratch, f"text-{n}.txt")

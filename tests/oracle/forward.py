@@ -188,8 +188,8 @@ class Model:
         activation = gelu_tanh if self.config.is_gemma else silu
         return self.linear(activation(self.linear(x, blk + "ffn_gate")) * self.linear(x, blk + "ffn_up"), blk + "ffn_down")
 
-    def logits(self, ids, contract=False):
-        """(n, n_vocab): row i holds the logits of the token after ids[i]."""
+    def hidden(self, ids, contract=False):
+        """(n, n_embd): the states of all positions after the final norm."""
         self.contract = contract
         x = self.weights["token_embd.weight"][np.asarray(ids)]
         if self.config.is_gemma:
@@ -200,7 +200,11 @@ class Model:
             x = x + (self.norm(y, blk + "post_attention_norm") if self.config.is_gemma else y)
             y = self.feed_forward(self.norm(x, blk + "ffn_norm"), layer)
             x = x + (self.norm(y, blk + "post_ffw_norm") if self.config.is_gemma else y)
-        return self.linear(self.norm(x, "output_norm"), "output" if "output.weight" in self.weights else "token_embd")
+        return self.norm(x, "output_norm")
+
+    def logits(self, ids, contract=False):
+        """(n, n_vocab): row i holds the logits of the token after ids[i]."""
+        return self.linear(self.hidden(ids, contract), "output" if "output.weight" in self.weights else "token_embd")
 
     def logprobs(self, ids, contract=False):
         return log_softmax(self.logits(ids, contract).astype(np.float64))
