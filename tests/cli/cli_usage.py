@@ -6,7 +6,7 @@ import subprocess
 
 from harness import ROOT, Case, Config
 
-COMMANDS = "run chat serve tokenize detokenize render parse grammar score perplexity trace inspect check bench limits plan completion help version".split()
+COMMANDS = "run chat serve tokenize detokenize render parse grammar score embed perplexity trace inspect check bench limits plan completion help version".split()
 
 
 def table():
@@ -62,7 +62,7 @@ class Usage(Case):
             self.usage("-m", self.model, *args, says=says)
 
     def test_no_model(self):
-        for command in ("run", "tokenize", "detokenize", "score", "perplexity", "trace", "bench"):
+        for command in ("run", "tokenize", "detokenize", "score", "embed", "perplexity", "trace", "bench"):
             self.usage(command, says="-m FILE")
         self.usage("-p", "x", says="-m FILE")
         self.usage("inspect", says="FILE")
