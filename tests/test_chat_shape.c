@@ -315,7 +315,8 @@ static void lets_choose(void **state) {
 /* The content is what was asked for, behind whatever thoughts. */
 static void constrains_content(void **state) {
     static const char schema[] = "{\"type\":\"object\",\"properties\":"
-                                 "{\"a\":{\"type\":\"integer\",\"minimum\":-9,\"maximum\":99}},\"required\":[\"a\"],\"additionalProperties\":false}";
+                                 "{\"a\":{\"type\":\"integer\",\"minimum\":-9,\"maximum\":99}}"
+                                 ",\"required\":[\"a\"],\"additionalProperties\":false}";
     (void)state;
     for (const char *const *name = nib_chat_format_names(); *name; name++)
         for (int variant = 0; variant < 3; variant++) {
@@ -373,7 +374,6 @@ static void takes_answers(void **state) {
         size_t len = last ? (size_t)(last - events) : strlen(events);
         nib_str all = {events, len};
         bool has_call = find_in(all.ptr, all.len, "[\"call\"", 7) != NULL;
-        bool warns = find_in(all.ptr, all.len, "[\"warning\"", 10) != NULL;
         bool warns = find_in(all.ptr, all.len, "[\"warning\"", 10) != NULL;
         if (!has_call || warns || strpbrk(flags, "RN0")) continue;
         nib_chat_grammar_config c = config_for(format);
