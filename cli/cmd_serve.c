@@ -27,8 +27,7 @@ typedef struct serve_state {
     nib_error no_chat;
     nib_buf key_text; /* of --api-key-file */
     nib_cli_list keys, names; /* nib_str */
-    uint32_t max_context;
-    uint64_t kv_bytes, buffer_bytes;
+    nib_engine_figures figures; /* at the start */
 } serve_state;
 
 static void log_line(void *user, const char *line) {
@@ -110,13 +109,9 @@ static nib_status open_engine(serve_state *st, const nib_cli_options *opt, nib_e
     config.turn_ms = opt->turn_ms;
     config.max_chunk = opt->max_chunk;
     config.no_prefix_cache = !opt->prefix_cache;
-    NIB_TRY(nib_context_new(&st->s.ctx, st->s.model, &config.context, err)); /* as the engine's own: for its sizes */
-    uint32_t n_kv = config.context.n_ctx = nib_context_n_ctx(st->s.ctx), n_train = nib_model_n_ctx_train(st->s.model);
-    st->kv_bytes = nib_context_kv_bytes(st->s.ctx);
-    st->buffer_bytes = nib_context_buffer_bytes(st->s.ctx);
-    nib_cli_session_end_context(&st->s);
-    st->max_context = opt->max_context ? opt->max_context : n_kv < n_train ? n_kv : n_train;
-    return nib_engine_new(&st->engine, st->s.model, st->s.tok, &config, err);
+    NIB_TRY(nib_engine_new(&st->engine, st->s.model, st->s.tok, &config, err));
+    nib_engine_stats(st->engine, &st->figures);
+    return NIB_OK;
 }
 
 static nib_status load(serve_state *st, const nib_cli_options *opt, const nib_cli_term *term, nib_error *err) {
@@ -141,16 +136,15 @@ static double step_seconds(const serve_state *st, const nib_cli_options *opt, co
 
 /* What one may expect. */
 static void print_plan(const serve_state *st, const nib_cli_options *opt, const nib_cli_term *term) {
-    nib_engine_figures figures;
+    const nib_engine_figures *f = &st->figures;
     nib_cli_limits limits;
     nib_error err;
-    nib_engine_stats(st->engine, &figures);
-    uint64_t n_kv = (uint64_t)figures.n_pages * 32, weights = nib_model_weight_bytes(st->s.model);
+    uint64_t n_kv = (uint64_t)f->n_pages * 32, weights = nib_model_weight_bytes(st->s.model);
     nib_cli_line(term, "cache: %llu tokens, %u answers at once; %llu requests of the full context of %u tokens",
-                 (unsigned long long)n_kv, opt->n_parallel, (unsigned long long)(n_kv / st->max_context), st->max_context);
+                 (unsigned long long)n_kv, opt->n_parallel, (unsigned long long)(n_kv / f->max_context), f->max_context);
     nib_cli_line(term, "memory: %.0f MiB when the cache is full: weights %.0f, cache %.0f (%s keys, %s values), buffers %.0f",
-                 (double)(weights + st->kv_bytes + st->buffer_bytes) / 0x1p20, (double)weights / 0x1p20, (double)st->kv_bytes / 0x1p20,
-                 opt->k_type, opt->v_type, (double)st->buffer_bytes / 0x1p20);
+                 (double)(weights + f->kv_bytes + f->buffer_bytes) / 0x1p20, (double)weights / 0x1p20, (double)f->kv_bytes / 0x1p20,
+                 opt->k_type, opt->v_type, (double)f->buffer_bytes / 0x1p20);
     if (nib_cli_limits_get(&limits, 0, NIB_CLI_LIMITS_NEEDED, term, &err) == NIB_OK && limits.n_rows) {
         const nib_cli_limit *limit = &limits.rows[limits.n_rows - 1];
         double one = step_seconds(st, opt, limit, 1), all = step_seconds(st, opt, limit, opt->n_parallel);
@@ -213,10 +207,8 @@ static nib_status start(serve_state *st, const nib_cli_options *opt, const nib_c
     NIB_TRY(status);
     NIB_TRY(open_engine(st, opt, err));
     print_plan(st, opt, term);
-    nib_engine_figures figures;
-    nib_engine_stats(st->engine, &figures);
-    nib_server_model model = {st->s.model, st->s.tok, st->chat, st->no_chat.message, st->engine, st->max_context,
-                              figures.n_pages * 32, opt->n_parallel};
+    nib_server_model model = {st->s.model, st->s.tok, st->chat, st->no_chat.message, st->engine, st->figures.max_context,
+                              st->figures.n_pages * 32, opt->n_parallel};
     NIB_TRY(nib_server_open(st->server, &model, err));
     nib_cli_line(term, "ready");
     return NIB_OK;

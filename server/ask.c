@@ -93,6 +93,7 @@ nib_status nib_server_ask_set_grammar(nib_server_ask *ask, nib_syntax syntax, ni
                                       nib_server_fault *fault) {
     if (ask->has_grammar) return nib_server_refuse(fault, param, "the form of the answer is given more than once");
     ask->has_grammar = true;
+    ask->grammar_param = param;
     ask->syntax = syntax;
     return nib_buf_append(&ask->grammar, text.ptr, text.len) ? NIB_OK : nomem(fault);
 }

@@ -52,6 +52,7 @@ typedef struct nib_server_ask {
     nib_syntax syntax;     /* of the grammar */
     nib_buf grammar;       /* its text */
     bool has_grammar;
+    const char *grammar_param; /* the field that gave it: a constant */
     nib_server_tool_choice tool_choice;
     const char *tool_name;
     bool one_call;         /* parallel_tool_calls: false */

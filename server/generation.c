@@ -46,6 +46,7 @@ static void free_answer(nib_server_answer *a) {
     nib_free(a->choices);
     nib_free(a->sources);
     nib_grammar_free(a->grammar);
+    nib_free(a->tools);
     nib_server_ask_fini(&a->ask);
     nib_buf_free(&a->body);
     nib_buf_free(&a->out);

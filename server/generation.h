@@ -83,7 +83,8 @@ struct nib_server_answer {
     size_t n_choices, n_open;
     nib_server_source *sources;
     size_t n_sources;
-    nib_grammar *grammar;
+    nib_grammar *grammar;   /* NULL: anything may be said */
+    char *tools;            /* that may be called, as JSON; NULL: none */
     bool starts_thinking;
     char id[32];            /* unique, of letters and digits */
     int64_t created;        /* seconds since 1970 */

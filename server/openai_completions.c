@@ -73,11 +73,12 @@ static nib_status read_ask(nib_server_ask *ask, nib_server_fault *fault) {
 /* The text of the prompt that an answer goes on from. */
 static void put_prompt(const nib_server_choice *c, nib_buf *out) {
     const nib_server_prompt *prompt = &c->answer->ask.prompts[c->prompt];
+    const nib_tokenizer *tok = c->answer->server->model.tok;
     char *text;
     size_t len;
     if (prompt->text.ptr) {
         nib_buf_append(out, prompt->text.ptr, prompt->text.len);
-    } else if (nib_detokenize(c->answer->server->model.tok, prompt->ids.ids, prompt->ids.n, NIB_UNPARSE_SPECIAL, &text, &len, NULL) == NIB_OK) {
+    } else if (nib_detokenize(tok, prompt->ids.ids, prompt->ids.n, NIB_UNPARSE_SPECIAL, &text, &len, NULL) == NIB_OK) {
         nib_buf_utf8(out, (nib_str){text, len});
         nib_free(text);
     }
@@ -95,7 +96,8 @@ static json_t *tops_json(const nib_server_choice *c, const nib_server_token *t) 
     for (size_t k = 0; k < t->n_top; k++) {
         nib_server_openai_token(c->answer, c->tops[t->top + k].id, &text);
         json_t *key = nib_server_json_str((nib_str){text.ptr, text.len});
-        json_object_setn_new_nocheck(tops, json_string_value(key), json_string_length(key), nib_server_openai_logprob(c->tops[t->top + k].logprob));
+        json_t *logprob = nib_server_openai_logprob(c->tops[t->top + k].logprob);
+        json_object_setn_new_nocheck(tops, json_string_value(key), json_string_length(key), logprob);
         json_decref(key);
     }
     nib_buf_free(&text);
@@ -105,7 +107,7 @@ static json_t *tops_json(const nib_server_choice *c, const nib_server_token *t) 
 /* Those of the tokens from `first` on; null when they were not asked for. The first token of a prompt has none. */
 static json_t *logprobs_json(const nib_server_choice *c, size_t first) {
     if (!c->answer->ask.logprobs) return json_null();
-    json_t *o = json_object(), *tokens = json_array(), *logprobs = json_array(), *tops = json_array(), *offsets = json_array();
+    json_t *tokens = json_array(), *logprobs = json_array(), *tops = json_array(), *offsets = json_array();
     nib_buf text = {0};
     size_t offset = 0;
     for (size_t i = 0; i < c->n_tokens; i++) {
@@ -120,6 +122,7 @@ static json_t *logprobs_json(const nib_server_choice *c, size_t first) {
         offset += n_characters((nib_str){text.ptr, text.len});
     }
     nib_buf_free(&text);
+    json_t *o = json_object();
     json_object_set_new(o, "tokens", tokens);
     json_object_set_new(o, "token_logprobs", logprobs);
     json_object_set_new(o, "top_logprobs", tops);

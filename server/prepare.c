@@ -79,32 +79,70 @@ static nib_status make_prompts(nib_server_answer *a, nib_server_fault *fault) {
     return NIB_OK;
 }
 
-/* ---- sampling and grammar */
+/* ---- what the answer must look like */
+
+/* Errors of schemas begin with the place: "#/0/…" is one of the list of tools. */
+static nib_status fault_of_grammar(const nib_server_ask *ask, const nib_error *err, nib_server_fault *fault) {
+    bool is_tool = ask->tools && strncmp(err->message, "#/", 2) == 0 && err->message[2] >= '0' && err->message[2] <= '9';
+    nib_server_fault_of(fault, err, is_tool || !ask->has_grammar ? "tools" : ask->grammar_param);
+    return err->code;
+}
+
+/* Whether a tool wants its arguments to be valid. */
+static bool are_strict(const json_t *tools) {
+    for (size_t i = 0; i < json_array_size(tools); i++)
+        if (json_is_true(json_object_get(json_object_get(json_array_get(tools, i), "function"), "strict"))) return true;
+    return false;
+}
+
+static nib_status make_chat_grammar(nib_server_answer *a, const nib_grammar_config *grammar, nib_server_fault *fault) {
+    static const char *const choices[] = {[NIB_SERVER_TOOLS_AUTO] = "auto", [NIB_SERVER_TOOLS_NONE] = "none",
+                                          [NIB_SERVER_TOOLS_REQUIRED] = "required", [NIB_SERVER_TOOLS_NAMED] = "required"};
+    const nib_server_ask *ask = &a->ask;
+    nib_chat_grammar_config config = NIB_CHAT_GRAMMAR_CONFIG_INIT;
+    nib_error err;
+    config.format = nib_chat_format(a->server->model.chat);
+    config.starts_thinking = a->starts_thinking;
+    config.no_thinking = !a->starts_thinking && strcmp(config.format, "generic") == 0; /* of a model that may know nothing of it */
+    config.tools = a->tools;
+    config.tools_len = a->tools ? strlen(a->tools) : 0;
+    config.tool_choice = choices[ask->tool_choice];
+    config.tool_name = ask->tool_name;
+    config.one_call = ask->one_call;
+    config.strict = are_strict(ask->tools);
+    config.content = !ask->has_grammar ? NULL : ask->grammar.ptr ? ask->grammar.ptr : "";
+    config.content_len = ask->grammar.len;
+    config.grammar = *grammar;
+    nib_status status = nib_chat_grammar_new(&a->grammar, &config, a->server->vocab, &err);
+    return status == NIB_OK ? NIB_OK : fault_of_grammar(ask, &err, fault);
+}
 
 static nib_status make_grammar(nib_server_answer *a, nib_server_fault *fault) {
+    const nib_server_ask *ask = &a->ask;
     nib_grammar_config config = NIB_GRAMMAR_CONFIG_INIT;
     nib_error err;
-    if (!a->ask.has_grammar) return NIB_OK;
-    config.syntax = a->ask.syntax;
+    config.syntax = ask->syntax;
     config.space = NIB_JSON_SPACE_PRETTY;
     config.key_order = true;
-    const char *text = a->ask.grammar.ptr ? a->ask.grammar.ptr : "";
-    nib_status status = nib_grammar_new(&a->grammar, text, a->ask.grammar.len, a->server->vocab, &config, &err);
-    return status == NIB_OK ? NIB_OK : nib_server_fault_of(fault, &err, "response_format");
+    if (ask->chat) return make_chat_grammar(a, &config, fault);
+    if (!ask->has_grammar) return NIB_OK;
+    const char *text = ask->grammar.ptr ? ask->grammar.ptr : "";
+    nib_status status = nib_grammar_new(&a->grammar, text, ask->grammar.len, a->server->vocab, &config, &err);
+    return status == NIB_OK ? NIB_OK : fault_of_grammar(ask, &err, fault);
 }
 
 /* ---- choices */
 
-static nib_status make_parser(nib_server_choice *choice, const char *tools, nib_server_fault *fault) {
+static nib_status make_parser(nib_server_choice *choice, nib_server_fault *fault) {
     nib_server_answer *a = choice->answer;
     nib_chat_parser_config config = NIB_CHAT_PARSER_CONFIG_INIT;
     nib_error err;
     config.format = nib_chat_format(a->server->model.chat);
     config.starts_thinking = a->starts_thinking;
-    config.parse_tools = tools != NULL;
+    config.parse_tools = a->tools != NULL;
     config.parse_reasoning = !a->ask.joins_reasoning;
-    config.tools = tools;
-    config.tools_len = tools ? strlen(tools) : 0;
+    config.tools = a->tools;
+    config.tools_len = a->tools ? strlen(a->tools) : 0;
     config.event = nib_server_choice_event;
     config.user = choice;
     return nib_chat_parser_new(&choice->parser, &config, &err) == NIB_OK ? NIB_OK : nib_server_fault_of(fault, &err, "tools");
@@ -119,14 +157,12 @@ static nib_status make_choices(nib_server_answer *a, nib_server_fault *fault) {
     a->choices = nib_calloc(n, sizeof *a->choices);
     a->sources = nib_calloc(ask->n_prompts, sizeof *a->sources);
     if (!a->choices || !a->sources) return nib_server_fail(fault, 503, "out_of_memory", "out of memory for answers");
-    char *tools = ask->chat && ask->tools && ask->tool_choice != NIB_SERVER_TOOLS_NONE ? json_dumps(ask->tools, JSON_COMPACT) : NULL;
     for (; a->n_choices < n && status == NIB_OK; a->n_choices++) {
         nib_server_choice *c = &a->choices[a->n_choices];
         *c = (nib_server_choice){.answer = a, .index = (uint32_t)a->n_choices, .prompt = (uint32_t)(a->n_choices / ask->n), .stop = -1};
-        if (ask->chat) status = make_parser(c, tools, fault);
+        if (ask->chat) status = make_parser(c, fault);
     }
     a->n_open = n;
-    nib_free(tools);
     return status;
 }
 
@@ -196,6 +232,8 @@ nib_status nib_server_prepare(nib_server_answer *a, void (*ready)(void *user), n
     NIB_TRY(read_body(a, fault));
     NIB_TRY(make_prompts(a, fault));
     if (nib_engine_admits(a->server->model.engine, ask->prompts[0].ids.n, &err) != NIB_OK) return fault_of_submit(a, &err, fault);
+    if (ask->chat && ask->tools && ask->tool_choice != NIB_SERVER_TOOLS_NONE && !(a->tools = json_dumps(ask->tools, JSON_COMPACT)))
+        return nib_server_fail(fault, 503, "out_of_memory", "out of memory for tools");
     NIB_TRY(make_grammar(a, fault));
     if (ask->chat) NIB_TRY(add_template_stops(ask, a->server->model.chat, fault));
     NIB_TRY(make_choices(a, fault));

@@ -120,7 +120,7 @@ uint16_t nib_server_port(const nib_server *server) {
 
 nib_status nib_server_open(nib_server *server, const nib_server_model *model, nib_error *err) {
     server->model = *model;
-    NIB_TRY(nib_grammar_vocab_new(&server->vocab, model->tok, err));
+    NIB_TRY(model->chat ? nib_chat_vocab_new(&server->vocab, model->chat, err) : nib_grammar_vocab_new(&server->vocab, model->tok, err));
     atomic_store(&server->state, NIB_SERVER_READY);
     return NIB_OK;
 }
