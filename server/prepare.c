@@ -103,7 +103,6 @@ static nib_status make_chat_grammar(nib_server_answer *a, const nib_grammar_conf
     nib_error err;
     config.format = nib_chat_format(a->server->model.chat);
     config.starts_thinking = a->starts_thinking;
-    config.no_thinking = !a->starts_thinking && strcmp(config.format, "generic") == 0; /* of a model that may know nothing of it */
     config.tools = a->tools;
     config.tools_len = a->tools ? strlen(a->tools) : 0;
     config.tool_choice = choices[ask->tool_choice];
@@ -117,6 +116,11 @@ static nib_status make_chat_grammar(nib_server_answer *a, const nib_grammar_conf
     return status == NIB_OK ? NIB_OK : fault_of_grammar(ask, &err, fault);
 }
 
+/* A model of which nothing is known may know nothing of thoughts: its answer is what was asked for, from the first byte on. */
+static bool is_plain(const nib_server_answer *a) {
+    return !a->ask.chat || (!a->starts_thinking && !a->tools && strcmp(nib_chat_format(a->server->model.chat), "generic") == 0);
+}
+
 static nib_status make_grammar(nib_server_answer *a, nib_server_fault *fault) {
     const nib_server_ask *ask = &a->ask;
     nib_grammar_config config = NIB_GRAMMAR_CONFIG_INIT;
@@ -124,7 +128,7 @@ static nib_status make_grammar(nib_server_answer *a, nib_server_fault *fault) {
     config.syntax = ask->syntax;
     config.space = NIB_JSON_SPACE_PRETTY;
     config.key_order = true;
-    if (ask->chat) return make_chat_grammar(a, &config, fault);
+    if (!is_plain(a)) return make_chat_grammar(a, &config, fault);
     if (!ask->has_grammar) return NIB_OK;
     const char *text = ask->grammar.ptr ? ask->grammar.ptr : "";
     nib_status status = nib_grammar_new(&a->grammar, text, ask->grammar.len, a->server->vocab, &config, &err);
