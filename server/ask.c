@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { MAX_STOPS = 64, MAX_BIASES = 4096, MAX_PROMPTS = 256 };
+enum { MAX_STOPS = 64, MAX_BIASES = 4096, MAX_PROMPTS = 2048 };
 
 void nib_server_ask_init(nib_server_ask *ask, const nib_server *server, json_t *body) {
     *ask = (nib_server_ask){.server = server, .body = body, .add_special = true, .parse_special = true, .n = 1,
@@ -59,8 +59,9 @@ nib_status nib_server_ask_add_bias(nib_server_ask *ask, nib_token id, float bias
 static nib_status add_prompt(nib_server_ask *ask, nib_server_prompt **prompt, nib_server_fault *fault) {
     *prompt = NULL;
     if (ask->n_prompts == MAX_PROMPTS) return nib_server_refuse(fault, "prompt", "more than %d prompts", MAX_PROMPTS);
-    if (!ask->prompts && !(ask->prompts = nib_calloc(MAX_PROMPTS, sizeof *ask->prompts))) return nomem(fault);
+    if (!nib_grow(&ask->prompts, &ask->prompts_capacity, ask->n_prompts + 1, sizeof *ask->prompts)) return nomem(fault);
     *prompt = &ask->prompts[ask->n_prompts++];
+    **prompt = (nib_server_prompt){0};
     return NIB_OK;
 }
 

@@ -29,7 +29,7 @@ typedef struct nib_server_ask {
     /* What to go on from: chat, an object as nib_chat_render takes it (messages, tools, …), or prompts. */
     json_t *chat;
     nib_server_prompt *prompts;
-    size_t n_prompts;
+    size_t n_prompts, prompts_capacity;
     bool add_special;   /* BOS where the model wants it; default true */
     bool parse_special; /* control tokens in the text are meant; default true */
     bool echo;          /* the prompt is part of the answer's text */
@@ -57,6 +57,8 @@ typedef struct nib_server_ask {
     const char *tool_name;
     bool one_call;         /* parallel_tool_calls: false */
     json_t *tools;         /* a list, borrowed; NULL: none */
+    nib_pooling pooling;   /* not NONE: embeddings of the prompts, not answers */
+    bool keeps_length;     /* of embeddings; else it is made 1 */
 
     /* What to tell. */
     bool stream, include_usage;

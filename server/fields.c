@@ -86,8 +86,9 @@ static nib_status read_field(nib_server_ask *ask, const nib_server_field *f, con
     }
 }
 
-static bool is_known(const nib_server_field *const *tables, const char *name) {
-    for (; *tables; tables++)
+/* In the tables up to `end`, NULL: all. */
+static bool is_known(const nib_server_field *const *tables, const nib_server_field *const *end, const char *name) {
+    for (; tables != end && *tables; tables++)
         for (const nib_server_field *f = *tables; f->name; f++)
             if (strcmp(f->name, name) == 0) return true;
     return false;
@@ -98,11 +99,11 @@ nib_status nib_server_fields_read(nib_server_ask *ask, const nib_server_field *c
     json_t *value;
     for (const nib_server_field *const *table = tables; *table; table++)
         for (const nib_server_field *f = *table; f->name; f++) {
-            value = json_object_get(ask->body, f->name);
+            value = is_known(tables, table, f->name) ? NULL : json_object_get(ask->body, f->name);
             if (value && !json_is_null(value)) NIB_TRY(read_field(ask, f, value, fault));
         }
     if (!ask->server->config.strict_fields) return NIB_OK;
     json_object_foreach(ask->body, name, value)
-        if (!is_known(tables, name)) return nib_server_refuse(fault, name, "%s is no field of this request", name);
+        if (!is_known(tables, NULL, name)) return nib_server_refuse(fault, name, "%s is no field of this request", name);
     return NIB_OK;
 }

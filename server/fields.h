@@ -35,7 +35,8 @@ typedef struct nib_server_field {
 #define NIB_SERVER_FIELD_UNUSED(name) {name, NIB_SERVER_UNUSED, 0, 0, 0, NULL, NULL}
 #define NIB_SERVER_FIELD_ABSENT(name, why) {name, NIB_SERVER_ABSENT, 0, 0, 0, NULL, why}
 
-/* Reads ask->body by the tables, NULL behind the last one; a table ends with a row of zeros. */
+/* Reads ask->body by the tables, NULL behind the last one; a table ends with a row of zeros. A row goes before those of the same
+ * name in later tables. */
 nib_status nib_server_fields_read(nib_server_ask *ask, const nib_server_field *const *tables, nib_server_fault *fault);
 
 /* Single values, for functions of rows. path names the field in messages. */

@@ -7,6 +7,7 @@
 #include "base/sys.h"
 #include "auth.h"
 #include "dialect.h"
+#include "errand.h"
 #include "internal.h"
 #include "prepare.h"
 
@@ -29,6 +30,7 @@ static void free_choice(nib_server_choice *c) {
     nib_free(c->calls);
     nib_free(c->tokens);
     nib_free(c->tops);
+    nib_free(c->embedding);
 }
 
 /* Its streams are cancelled, if they still run. */
@@ -177,6 +179,20 @@ static nib_server_finish finish_of(const nib_server_choice *c, nib_finish finish
     return c->n_calls ? NIB_SERVER_FINISH_CALLS : NIB_SERVER_FINISH_STOP;
 }
 
+static void take_embedding(nib_server_choice *c, const float *embedding) {
+    uint32_t n = nib_model_n_embd(c->answer->server->model.model);
+    nib_error err;
+    c->embedding = nib_alloc(n, sizeof *c->embedding);
+    if (!embedding) nib_fail(&err, NIB_E_CANCELLED, "the server is shutting down");
+    else if (!c->embedding) nib_fail_nomem(&err, n * sizeof *c->embedding, "an embedding");
+    if (!embedding || !c->embedding) {
+        fail(c->answer, &err);
+        return;
+    }
+    memcpy(c->embedding, embedding, n * sizeof *c->embedding);
+    if (!c->answer->ask.keeps_length) nib_normalise(c->embedding, n);
+}
+
 static void take_end(nib_server_choice *c, const nib_stream_event *event) {
     nib_server_answer *a = c->answer;
     nib_error err;
@@ -185,12 +201,14 @@ static void take_end(nib_server_choice *c, const nib_stream_event *event) {
     if (c->parser && nib_chat_parser_finish(c->parser, &err) != NIB_OK) fail(a, &err);
     if (event->finish == NIB_FINISH_ERROR) fail(a, event->error);
     if (event->finish == NIB_FINISH_TIMEOUT && !c->usage.n_generated) fail_late(a);
+    if (a->ask.pooling) take_embedding(c, event->embedding);
     c->stop = event->stop;
     c->usage = event->usage;
     if (a->ask.only_prompt) c->usage.n_generated = 0;
     c->finish = finish_of(c, event->finish);
     a->n_open--;
     tell(a, &(nib_server_event){.kind = NIB_SERVER_CHOICE_END, .choice = c});
+    if (!a->has_failed) a->has_failed = nib_server_prepare_more(a, &a->fault) != NIB_OK;
 }
 
 /* ---- reading and writing */
@@ -314,7 +332,8 @@ static void run_prepared(nib_server_task *task) {
 /* On a work thread. */
 static void run_job(nib_server_job *job) {
     nib_server_answer *a = (nib_server_answer *)((char *)job - offsetof(nib_server_answer, job));
-    a->status = nib_server_prepare(a, on_ready, &a->fault);
+    a->on_ready = on_ready;
+    a->status = nib_server_prepare(a, &a->fault);
     nib_server_http_post(a->server->http, &a->prepared);
 }
 
@@ -377,5 +396,6 @@ void nib_server_generate_none(nib_server *server) {
     for (nib_server_answer *a = server->answers; a; a = a->next) atomic_store(&a->is_gone, true);
     nib_server_work_free(server->work); /* jobs that waited have run */
     server->work = NULL;
+    nib_server_errand_none(server);
     while (server->answers) free_answer(server->answers);
 }

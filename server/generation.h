@@ -65,6 +65,7 @@ typedef struct nib_server_choice {
     uint32_t n_reasoning; /* tokens */
     bool is_reasoning;/* the last text was */
     uint32_t seed;
+    float *embedding; /* with ask->pooling: n_embd, at the end */
 } nib_server_choice;
 
 /* A stream of the engine: the answers to one prompt. */
@@ -94,6 +95,7 @@ struct nib_server_answer {
     nib_buf body;
     nib_server_job job;
     nib_server_task prepared, ready;
+    void (*on_ready)(void *user); /* of the requests of the engine */
     bool is_prepared, is_reading, has_failed;
     atomic_bool is_gone;    /* the client: what is being prepared is not wanted */
     nib_status status;      /* of the preparation; what fault is about */

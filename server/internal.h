@@ -10,6 +10,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+typedef struct nib_server_errand nib_server_errand;
+
 typedef enum nib_server_state { NIB_SERVER_LOADING = 0, NIB_SERVER_READY, NIB_SERVER_DRAINING } nib_server_state;
 
 struct nib_server {
@@ -32,6 +34,8 @@ struct nib_server {
     /* The loop. */
     nib_server_answer *answers;
     size_t n_answers, n_made;
+    nib_server_errand *errands;
+    size_t n_errands;
 };
 
 /* The name that the model goes by. */

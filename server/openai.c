@@ -7,6 +7,23 @@
 
 #include <stdio.h>
 
+nib_status nib_server_openai_prompts(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
+    const json_t *item;
+    size_t i;
+    if (json_is_string(value)) return nib_server_ask_add_text(ask, nib_server_json_text(value), fault);
+    if (!json_is_array(value) || !json_array_size(value))
+        return nib_server_refuse(fault, name, "%s is %s, expected a string, or a list of strings or token ids that is not empty", name,
+                                 nib_server_fields_kind_of(value));
+    if (json_is_number(json_array_get(value, 0))) return nib_server_ask_add_ids(ask, value, name, fault);
+    json_array_foreach(value, i, item) {
+        if (json_is_string(item)) NIB_TRY(nib_server_ask_add_text(ask, nib_server_json_text(item), fault));
+        else if (json_is_array(item)) NIB_TRY(nib_server_ask_add_ids(ask, item, name, fault));
+        else return nib_server_refuse(fault, name, "%s[%zu] is %s, expected a string or a list of token ids", name, i,
+                                      nib_server_fields_kind_of(item));
+    }
+    return NIB_OK;
+}
+
 json_t *nib_server_openai_usage(const nib_server_answer *answer) {
     nib_server_usage u = nib_server_usage_of(answer);
     json_t *usage = json_object(), *prompt = json_object(), *completion = json_object();

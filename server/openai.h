@@ -10,6 +10,12 @@ extern const nib_server_field nib_server_openai_fields[];
 /* Those of the samplers that llama.cpp has beyond OpenAI's. */
 extern const nib_server_field nib_server_llama_sampling_fields[];
 
+/* Reads a request for chat. */
+nib_status nib_server_openai_chat(nib_server_ask *ask, nib_server_fault *fault);
+/* An object of token ids and numbers. */
+nib_status nib_server_openai_bias(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault);
+/* A field of prompts: a string, a list of strings, of ids, or of lists of ids. */
+nib_status nib_server_openai_prompts(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault);
 /* {"prompt_tokens": …, "completion_tokens": …, "total_tokens": …, …_details}. */
 json_t *nib_server_openai_usage(const nib_server_answer *answer);
 /* "stop", "length", "tool_calls", "abort"; NULL: it goes on. */

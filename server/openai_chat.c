@@ -105,7 +105,7 @@ static const nib_server_field chat_fields[] = {
     {0},
 };
 
-static nib_status read_ask(nib_server_ask *ask, nib_server_fault *fault) {
+nib_status nib_server_openai_chat(nib_server_ask *ask, nib_server_fault *fault) {
     static const nib_server_field *const tables[] = {chat_fields, nib_server_openai_fields, nib_server_llama_sampling_fields, NULL};
     ask->chat = json_object();
     NIB_TRY(nib_server_fields_read(ask, tables, fault));
@@ -258,7 +258,7 @@ static void write_event(nib_server_answer *answer, const nib_server_event *e, ni
 }
 
 static const nib_server_dialect dialect = {
-    .stream_type = "text/event-stream", .read = read_ask, .event = write_event, .whole = write_whole,
+    .stream_type = "text/event-stream", .read = nib_server_openai_chat, .event = write_event, .whole = write_whole,
 };
 
 void nib_server_route_chat_completions(nib_server *server, nib_server_exchange *x) {

@@ -12,23 +12,6 @@ enum { DEFAULT_MAX_TOKENS = 16 };
 
 /* ---- the request */
 
-static nib_status read_prompt(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
-    const json_t *item;
-    size_t i;
-    if (json_is_string(value)) return nib_server_ask_add_text(ask, nib_server_json_text(value), fault);
-    if (!json_is_array(value) || !json_array_size(value))
-        return nib_server_refuse(fault, name, "%s is %s, expected a string, or a list of strings or token ids that is not empty", name,
-                                 nib_server_fields_kind_of(value));
-    if (json_is_number(json_array_get(value, 0))) return nib_server_ask_add_ids(ask, value, name, fault);
-    json_array_foreach(value, i, item) {
-        if (json_is_string(item)) NIB_TRY(nib_server_ask_add_text(ask, nib_server_json_text(item), fault));
-        else if (json_is_array(item)) NIB_TRY(nib_server_ask_add_ids(ask, item, name, fault));
-        else return nib_server_refuse(fault, name, "%s[%zu] is %s, expected a string or a list of token ids", name, i,
-                                      nib_server_fields_kind_of(item));
-    }
-    return NIB_OK;
-}
-
 static nib_status read_max(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
     int64_t n;
     NIB_TRY(nib_server_fields_integer(value, name, 0, INT32_MAX, &n, fault));
@@ -47,7 +30,7 @@ static nib_status read_logprobs(nib_server_ask *ask, const char *name, const jso
 }
 
 static const nib_server_field completion_fields[] = {
-    NIB_SERVER_FIELD_BY("prompt", read_prompt),
+    NIB_SERVER_FIELD_BY("prompt", nib_server_openai_prompts),
     NIB_SERVER_FIELD_BY("max_tokens", read_max),
     NIB_SERVER_FIELD("echo", BOOL, echo, 0, 0),
     NIB_SERVER_FIELD_BY("logprobs", read_logprobs),

@@ -66,7 +66,7 @@ static nib_status read_bias(nib_server_ask *ask, const char *name, json_t *value
     return NIB_OK;
 }
 
-static nib_status read_logit_bias(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
+nib_status nib_server_openai_bias(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
     return read_bias(ask, name, (json_t *)(uintptr_t)value, fault); /* jansson walks objects that are not const only */
 }
 
@@ -187,7 +187,7 @@ const nib_server_field nib_server_openai_fields[] = {
     BY("stop", read_stop),
     BY("stop_token_ids", read_stop_ids),
     FIELD("min_tokens", UINT, min_tokens, 0, INT32_MAX),
-    BY("logit_bias", read_logit_bias),
+    BY("logit_bias", nib_server_openai_bias),
     FIELD("n", UINT, n, 1, 128),
     BY("best_of", read_best_of),
     FIELD("stream", BOOL, stream, 0, 0),

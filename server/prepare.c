@@ -11,6 +11,8 @@
 #include <string.h>
 #include <time.h>
 
+enum { EMBEDDED_AT_ONCE = 16 }; /* prompts of one request, so that others come between them */
+
 /* ---- the body */
 
 static bool is_model(const nib_server *server, const char *name) {
@@ -40,41 +42,50 @@ static nib_status read_body(nib_server_answer *a, nib_server_fault *fault) {
 
 /* ---- prompts */
 
-static nib_status render(nib_server_answer *a, nib_server_fault *fault) {
-    const nib_server_model *m = &a->server->model;
+nib_status nib_server_prepare_render(const nib_server_ask *ask, nib_chat_prompt *out, nib_server_fault *fault) {
+    const nib_server_model *m = &ask->server->model;
     nib_chat_render_config config = NIB_CHAT_RENDER_CONFIG_INIT;
-    nib_chat_prompt prompt;
-    nib_server_prompt *made = NULL;
     nib_error err;
     if (!m->chat) return nib_server_fail(fault, 400, "no_chat_template", "this model has no chat template: %s", m->chat_missing);
-    NIB_TRY(nib_server_ask_add_text(&a->ask, (nib_str){0}, fault));
-    made = &a->ask.prompts[a->ask.n_prompts - 1];
-    char *text = json_dumps(a->ask.chat, JSON_COMPACT);
+    char *text = json_dumps(ask->chat, JSON_COMPACT);
     if (!text) return nib_server_fail(fault, 503, "out_of_memory", "out of memory for messages");
     time_t now = time(NULL);
     struct tm local;
     localtime_r(&now, &local);
     config.now = (int64_t)now + local.tm_gmtoff;
-    nib_status status = nib_chat_render(m->chat, text, strlen(text), &config, &prompt, &err);
+    nib_status status = nib_chat_render(m->chat, text, strlen(text), &config, out, &err);
     nib_free(text);
-    if (status == NIB_OK) {
-        a->starts_thinking = prompt.starts_thinking;
-        status = nib_tokenize_spans(m->tok, &prompt.rendered, NIB_ADD_SPECIAL, &made->ids, &err);
-        nib_chat_prompt_free(&prompt);
-    }
     return status == NIB_OK ? NIB_OK : nib_server_fault_of(fault, &err, "messages");
+}
+
+nib_status nib_server_prepare_messages(nib_server_ask *ask, bool *starts_thinking, nib_server_fault *fault) {
+    nib_chat_prompt prompt;
+    nib_error err;
+    NIB_TRY(nib_server_ask_add_text(ask, (nib_str){0}, fault));
+    NIB_TRY(nib_server_prepare_render(ask, &prompt, fault));
+    *starts_thinking = prompt.starts_thinking;
+    nib_token_list *ids = &ask->prompts[ask->n_prompts - 1].ids;
+    nib_status status = nib_tokenize_spans(ask->server->model.tok, &prompt.rendered, NIB_ADD_SPECIAL, ids, &err);
+    nib_chat_prompt_free(&prompt);
+    return status == NIB_OK ? NIB_OK : nib_server_fault_of(fault, &err, "messages");
+}
+
+/* What clients call it. */
+static const char *prompt_field(const nib_server_ask *ask) {
+    return ask->chat ? "messages" : ask->pooling ? "input" : "prompt";
 }
 
 static nib_status make_prompts(nib_server_answer *a, nib_server_fault *fault) {
     nib_server_ask *ask = &a->ask;
     unsigned flags = (ask->add_special ? NIB_ADD_SPECIAL : 0) | (ask->parse_special ? NIB_PARSE_SPECIAL : 0);
+    const char *param = prompt_field(ask);
     nib_error err;
-    if (ask->chat) NIB_TRY(render(a, fault));
+    if (ask->chat) NIB_TRY(nib_server_prepare_messages(ask, &a->starts_thinking, fault));
     for (size_t i = 0; i < ask->n_prompts; i++) {
         nib_server_prompt *p = &ask->prompts[i];
         if (p->text.ptr && nib_tokenize(a->server->model.tok, p->text.ptr, p->text.len, flags, &p->ids, &err) != NIB_OK)
-            return nib_server_fault_of(fault, &err, "prompt");
-        if (!p->ids.n) return nib_server_refuse(fault, ask->chat ? "messages" : "prompt", "the prompt has no tokens");
+            return nib_server_fault_of(fault, &err, param);
+        if (!p->ids.n) return nib_server_refuse(fault, param, "the prompt has no tokens");
     }
     return NIB_OK;
 }
@@ -156,7 +167,7 @@ static nib_status make_choices(nib_server_answer *a, nib_server_fault *fault) {
     nib_server_ask *ask = &a->ask;
     size_t n = ask->n_prompts * ask->n;
     nib_status status = NIB_OK;
-    if (n > a->server->config.max_requests)
+    if (!ask->pooling && n > a->server->config.max_requests)
         return nib_server_refuse(fault, "n", "%zu answers at once, at most %u", n, a->server->config.max_requests);
     a->choices = nib_calloc(n, sizeof *a->choices);
     a->sources = nib_calloc(ask->n_prompts, sizeof *a->sources);
@@ -174,7 +185,7 @@ static nib_status make_choices(nib_server_answer *a, nib_server_fault *fault) {
 
 static nib_status fault_of_submit(const nib_server_answer *a, const nib_error *err, nib_server_fault *fault) {
     nib_engine_figures figures;
-    nib_server_fault_of(fault, err, a->ask.chat ? "messages" : "prompt");
+    nib_server_fault_of(fault, err, prompt_field(&a->ask));
     if (err->code == NIB_E_LIMIT) fault->code = "context_length_exceeded";
     if (err->code == NIB_E_BUSY) {
         nib_engine_stats(a->server->model.engine, &figures);
@@ -190,7 +201,12 @@ static nib_status add_template_stops(nib_server_ask *ask, const nib_chat *chat, 
     return NIB_OK;
 }
 
-static nib_status submit(nib_server_answer *a, void (*ready)(void *user), nib_server_fault *fault) {
+static bool waits(const nib_server_answer *a) {
+    size_t n_ended = a->n_choices - a->n_open;
+    return a->n_sources == a->ask.n_prompts || (a->ask.pooling && a->n_sources - n_ended >= EMBEDDED_AT_ONCE);
+}
+
+static nib_status submit(nib_server_answer *a, nib_server_fault *fault) {
     nib_server_ask *ask = &a->ask;
     const nib_server_model *m = &a->server->model;
     nib_request request = NIB_REQUEST_INIT;
@@ -218,9 +234,10 @@ static nib_status submit(nib_server_answer *a, void (*ready)(void *user), nib_se
     request.priority = ask->priority;
     request.owner = ask->owner;
     request.salt = ask->salt;
-    request.ready = ready;
+    request.pooling = ask->pooling;
+    request.ready = a->on_ready;
     request.user = a;
-    for (; a->n_sources < ask->n_prompts; a->n_sources++) {
+    for (; !waits(a); a->n_sources++) {
         nib_server_source *s = &a->sources[a->n_sources];
         s->choices = &a->choices[a->n_sources * ask->n];
         request.prompt = ask->prompts[a->n_sources].ids.ids;
@@ -230,7 +247,13 @@ static nib_status submit(nib_server_answer *a, void (*ready)(void *user), nib_se
     return NIB_OK;
 }
 
-nib_status nib_server_prepare(nib_server_answer *a, void (*ready)(void *user), nib_server_fault *fault) {
+nib_status nib_server_prepare_more(nib_server_answer *a, nib_server_fault *fault) {
+    size_t n_ended = a->n_choices - a->n_open;
+    nib_status status = waits(a) ? NIB_OK : submit(a, fault);
+    return status == NIB_E_BUSY && a->n_sources > n_ended ? NIB_OK : status; /* those that run will ask again */
+}
+
+nib_status nib_server_prepare(nib_server_answer *a, nib_server_fault *fault) {
     nib_server_ask *ask = &a->ask;
     nib_error err;
     NIB_TRY(read_body(a, fault));
@@ -242,5 +265,5 @@ nib_status nib_server_prepare(nib_server_answer *a, void (*ready)(void *user), n
     if (ask->chat) NIB_TRY(add_template_stops(ask, a->server->model.chat, fault));
     NIB_TRY(make_choices(a, fault));
     if (atomic_load(&a->is_gone)) return nib_server_fail(fault, 499, NULL, "the client is gone");
-    return submit(a, ready, fault);
+    return submit(a, fault);
 }

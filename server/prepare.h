@@ -4,8 +4,14 @@
 
 #include "generation.h"
 
-/* Fills the answer with its choices and sources, whose streams run from then on; `ready` is their callback, with the answer.
- * After a fault what was begun belongs to the answer all the same. */
-nib_status nib_server_prepare(nib_server_answer *answer, void (*ready)(void *user), nib_server_fault *fault);
+/* Fills the answer with its choices and sources, whose streams run from then on; answer->on_ready is their callback, with the
+ * answer. After a fault what was begun belongs to the answer all the same. */
+nib_status nib_server_prepare(nib_server_answer *answer, nib_server_fault *fault);
+/* ask->chat -> its prompt; free it with nib_chat_prompt_free. */
+nib_status nib_server_prepare_render(const nib_server_ask *ask, nib_chat_prompt *out, nib_server_fault *fault);
+/* … and as ids, one prompt more of the ask. */
+nib_status nib_server_prepare_messages(nib_server_ask *ask, bool *starts_thinking, nib_server_fault *fault);
+/* On the loop: a choice has ended, and prompts of which only some are embedded at once may be left. */
+nib_status nib_server_prepare_more(nib_server_answer *answer, nib_server_fault *fault);
 
 #endif

@@ -127,7 +127,7 @@ nib_status nib_server_open(nib_server *server, const nib_server_model *model, ni
 
 static void look_whether_idle(void *user) {
     nib_server *server = user;
-    atomic_store(&server->is_idle, !server->answers && !nib_server_http_n_busy(server->http));
+    atomic_store(&server->is_idle, !server->answers && !server->errands && !nib_server_http_n_busy(server->http));
 }
 
 static void drain(nib_server_task *task) {
