@@ -170,10 +170,11 @@ static const char *reason_of(int status) {
         int status;
         const char *text;
     } reasons[] = {
-        {100, "Continue"}, {200, "OK"}, {204, "No Content"}, {400, "Bad Request"}, {401, "Unauthorized"}, {403, "Forbidden"},
-        {404, "Not Found"}, {405, "Method Not Allowed"}, {413, "Content Too Large"}, {415, "Unsupported Media Type"},
-        {417, "Expectation Failed"}, {429, "Too Many Requests"}, {431, "Request Header Fields Too Large"},
-        {500, "Internal Server Error"}, {501, "Not Implemented"}, {503, "Service Unavailable"}, {504, "Gateway Timeout"},
+        {100, "Continue"}, {200, "OK"}, {204, "No Content"}, {304, "Not Modified"}, {400, "Bad Request"},
+        {401, "Unauthorized"}, {403, "Forbidden"}, {404, "Not Found"}, {405, "Method Not Allowed"},
+        {413, "Content Too Large"}, {415, "Unsupported Media Type"}, {417, "Expectation Failed"},
+        {429, "Too Many Requests"}, {431, "Request Header Fields Too Large"}, {500, "Internal Server Error"},
+        {501, "Not Implemented"}, {503, "Service Unavailable"}, {504, "Gateway Timeout"},
         {505, "HTTP Version Not Supported"},
     };
     for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
@@ -197,7 +198,7 @@ static void put_head(nib_server_exchange *x, int status, const char *type, const
     x->closes |= !len && x->in.is_old;
     evbuffer_add_printf(out, "HTTP/1.1 %d %s\r\n", status, reason_of(status));
     if (type) evbuffer_add_printf(out, "Content-Type: %s\r\n", type);
-    if (len && status != 204) evbuffer_add_printf(out, "Content-Length: %zu\r\n", *len);
+    if (len && status != 204 && status != 304) evbuffer_add_printf(out, "Content-Length: %zu\r\n", *len);
     if (x->is_chunked) evbuffer_add_printf(out, "Transfer-Encoding: chunked\r\n");
     evbuffer_add(out, x->extra.ptr, x->extra.len);
     evbuffer_add_printf(out, "Connection: %s\r\n\r\n", x->closes ? "close" : "keep-alive");

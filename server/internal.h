@@ -2,6 +2,7 @@
 #ifndef NIB_SERVER_INTERNAL_H
 #define NIB_SERVER_INTERNAL_H
 
+#include "engine_view.h"
 #include "generation.h"
 #include "http.h"
 #include "server.h"
@@ -36,6 +37,7 @@ struct nib_server {
     size_t n_answers, n_made;
     nib_server_errand *errands;
     size_t n_errands;
+    nib_server_engine_view *engine_view; /* NULL until somebody looks */
 };
 
 /* The name that the model goes by. */

@@ -163,6 +163,7 @@ void nib_server_free(nib_server *server) {
     nib_server_generate_none(server);
     nib_server_work_free(server->work);
     nib_server_http_free(server->http);
+    nib_server_engine_view_free(server->engine_view);
     nib_grammar_vocab_free(server->vocab);
     nib_free(server);
 }
