@@ -173,13 +173,13 @@ async function answer(parent) {
     else of.node.error = faultOf(error);
   }
   of.node.stats = finalStats(of, usage);
+  await save(of.talk); // what is shown as complete is kept
   live = null;
   if (of.talk === talk) {
     draw();
     stick();
   }
   announce(of.node.error ? `Error: ${of.node.error}` : of.node.finish === "stopped" ? "Stopped" : `Answer: ${of.node.content.slice(0, 500)}`);
-  await save(of.talk);
 }
 
 export function stop() {
@@ -388,6 +388,7 @@ export async function start() {
   setInterval(() => {
     if (live && !live.first) views.get(live.node.id)?.updateFoot(); // time runs while the prompt is computed
   }, 100);
+  addEventListener("pagehide", () => live && store.save(live.talk).catch(() => {}));
   let id = null;
   try {
     id = sessionStorage.getItem("nib.open");

@@ -120,8 +120,9 @@ async function findModel() {
     $("model").textContent = first.id;
     chat.setModel({ id: first.id, context });
   } catch (error) {
-    $("model").textContent = "not connected";
-    toast(error.message);
+    $("model").textContent = error.status === 503 ? "the model is being loaded …" : "not connected";
+    if (error.status === 503) setTimeout(findModel, 1000);
+    else toast(error.message);
   }
 }
 
