@@ -1,5 +1,5 @@
-/* cli/chat.c - options in -> model, template and messages of a conversation; and what can be done to these. */
-#include "chat.h"
+/* cli/chat.c - options in -> who answers, and the messages of a conversation; and what can be done to these. */
+#include "answerer.h"
 
 #include "base/status.h"
 #include "input.h"
@@ -7,48 +7,6 @@
 #include <string.h>
 
 /* ---- opening */
-
-/* --chat-template is a name, or the template itself. */
-static nib_status choose_template(const nib_cli_options *opt, nib_buf *text, nib_chat_config *config, nib_error *err) {
-    const char *given = opt->chat_template;
-    if (given && opt->template_file)
-        return nib_fail(err, NIB_E_ARG, "--chat-template and --chat-template-file say the same: leave one out");
-    if (opt->template_file) {
-        NIB_TRY(nib_cli_input_file(opt->template_file, text, err));
-        config->text = text->ptr ? text->ptr : "";
-        config->text_len = text->len;
-    } else if (given && strchr(given, '{')) {
-        config->text = given;
-        config->text_len = strlen(given);
-    } else if (given) {
-        if (!nib_chat_builtin_find(given).ptr)
-            return nib_fail(err, NIB_E_ARG, "--chat-template %s: no such template; nib render --list-templates prints the names, and "
-                            "--chat-template-file takes a file", given);
-        config->builtin = given;
-    }
-    return NIB_OK;
-}
-
-nib_status nib_cli_chat_template(nib_chat **out, const nib_cli_session *s, nib_error *err) {
-    nib_chat_config config = NIB_CHAT_CONFIG_INIT;
-    nib_buf text = {0};
-    *out = NULL;
-    config.format = s->opt->format;
-    config.variant = s->opt->template_name;
-    nib_status status = choose_template(s->opt, &text, &config, err);
-    if (status == NIB_OK) status = nib_chat_new(out, s->file, s->tok, &config, err);
-    nib_buf_free(&text);
-    return status;
-}
-
-static nib_status open_template(nib_cli_chat *c, nib_error *err) {
-    NIB_TRY(nib_cli_chat_template(&c->chat, &c->s, err));
-    nib_str stop;
-    for (size_t i = 0; (stop = nib_chat_stop(c->chat, i)).ptr; i++)
-        if (!nib_cli_list_append(&c->stops.list, &stop, 1, sizeof stop)) return nib_fail_nomem(err, sizeof stop, "stop strings");
-    if (c->opt.verbose) nib_cli_line(c->s.term, "chat: %s, answers read as %s", nib_chat_source(c->chat), nib_chat_format(c->chat));
-    return NIB_OK;
-}
 
 static nib_status read_kwargs(nib_cli_chat *c, nib_error *err) {
     const char *given = c->opt.template_kwargs;
@@ -89,17 +47,15 @@ static nib_status check_streams(const nib_cli_options *opt, nib_error *err) {
 
 nib_status nib_cli_chat_open(nib_cli_chat *c, const nib_cli_options *opt, const nib_cli_term *term, nib_error *err) {
     *c = (nib_cli_chat){.opt = *opt, .messages = json_array()};
-    NIB_TRY(nib_cli_need_model(opt, err));
+    c->s = (nib_cli_session){.opt = &c->opt, .term = term};
+    c->who = opt->server ? &nib_cli_chat_remote : &nib_cli_chat_local;
+    if (!opt->server) NIB_TRY(nib_cli_need_model(opt, err));
     NIB_TRY(check_streams(opt, err));
     NIB_TRY(read_kwargs(c, err));
     NIB_TRY(read_tools(c, err));
     NIB_TRY(nib_cli_stops_make(&c->stops, opt, err));
     if (opt->messages_file) NIB_TRY(nib_cli_chat_load(c, opt->messages_file, err));
-    NIB_TRY(nib_cli_session_open(&c->s, &c->opt, term, err));
-    NIB_TRY(open_template(c, err));
-    NIB_TRY(nib_cli_session_model(&c->s, err));
-    nib_context_config config = nib_cli_context_config(&c->opt);
-    NIB_TRY(nib_cli_session_context(&c->s, &config, err));
+    NIB_TRY(c->who->open(c, err));
     const json_t *given = c->messages;
     if (opt->session_file) NIB_TRY(nib_cli_chat_session_load(c, opt->session_file, err));
     if (opt->messages_file && c->messages != given)
@@ -108,15 +64,11 @@ nib_status nib_cli_chat_open(nib_cli_chat *c, const nib_cli_options *opt, const 
 }
 
 void nib_cli_chat_close(nib_cli_chat *c) {
-    nib_sampler_free(c->sampler);
-    nib_cli_generation_free(&c->g);
-    nib_token_list_free(&c->ids);
+    c->who->close(c);
     nib_cli_stops_free(&c->stops);
     json_decref(c->messages);
     json_decref(c->tools);
     json_decref(c->kwargs);
-    nib_chat_free(c->chat);
-    nib_cli_session_close(&c->s);
     *c = (nib_cli_chat){0};
 }
 
@@ -178,9 +130,8 @@ static void cut(nib_cli_chat *c, size_t n) {
 
 void nib_cli_chat_clear(nib_cli_chat *c) {
     cut(c, nib_cli_chat_n_system(c));
-    nib_seq_free(c->s.ctx, 0);
-    c->ids.n = 0;
-    nib_cli_generation_free(&c->g);
+    c->last = (nib_cli_figures){0};
+    c->who->forget(c);
 }
 
 bool nib_cli_chat_undo(nib_cli_chat *c) {

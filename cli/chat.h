@@ -1,8 +1,7 @@
-/* cli/chat.h - a conversation with a model: messages -> prompt -> only its new tokens computed -> an answer in events,
- * which becomes the next message.
+/* cli/chat.h - a conversation: messages -> an answer in events, which becomes the next message.
  *
- * Messages are JSON of OpenAI's shape. Sequence 0 of the context holds the tokens of the last prompt and answer; what the
- * next prompt has in common with them is not computed again. Called by chat, on a terminal and in scripts. */
+ * Messages are JSON of OpenAI's shape. A model of this machine or a server answers (answerer.h). Called by chat, on a
+ * terminal and in scripts. */
 #ifndef NIB_CLI_CHAT_H
 #define NIB_CLI_CHAT_H
 
@@ -24,11 +23,22 @@ enum {
     NIB_CLI_REASONING_OFF,  /* the template is told not to let it think */
 };
 
+typedef struct nib_cli_answerer nib_cli_answerer;
+typedef struct nib_cli_remote nib_cli_remote; /* private to chat_remote.c */
+
+/* Of an answer. */
+typedef struct nib_cli_figures {
+    const char *finish_reason; /* "stop", "length", "tool_calls", "interrupted", or what a server says; NULL: no answer */
+    size_t n_prompt, n_cached, n_generated, n_reasoning; /* tokens */
+    double ttft_ms, decode_ms; /* to the first token, and from there to the last */
+} nib_cli_figures;
+
 /* Stays where it is while it is open. */
 typedef struct nib_cli_chat {
     nib_cli_options opt; /* as given on the command line, then as /set changes it */
-    nib_cli_session s;
-    nib_chat *chat;
+    const nib_cli_answerer *who;
+    nib_cli_session s;     /* with a server only options and terminal */
+    nib_cli_remote *remote; /* NULL: a model of this machine */
     json_t *kwargs;        /* of --chat-template-kwargs: an object, or NULL */
     json_t *tools;         /* an array, or NULL */
     json_t *messages;      /* an array: all of the conversation, also what no longer fits */
@@ -37,18 +47,20 @@ typedef struct nib_cli_chat {
     } session;             /* the file as it was when it was loaded */
     size_t n_dropped;      /* messages that the prompt leaves out: the oldest after the system message */
     nib_cli_stops stops;
+    nib_cli_figures last;
+    /* Of a model of this machine. Sequence 0 holds the tokens of the last prompt and answer; what the next prompt has in
+     * common with them is not computed again. */
+    nib_chat *chat;
     nib_sampler *sampler;  /* NULL: to be made */
     bool notes_shown;      /* what the template does to the messages, said once */
     nib_token_list ids;    /* what sequence 0 holds */
-    /* Of the last answer. */
-    nib_cli_generation g;  /* finish_reason also "tool_calls"; NULL before the first answer */
-    size_t n_reasoning;    /* tokens */
+    nib_cli_generation g;  /* the last */
 } nib_cli_chat;
 
-/* The template of the options, or else the model's. */
+/* The template of the options, or else the model's (chat_local.c). */
 nib_status nib_cli_chat_template(nib_chat **out, const nib_cli_session *s, nib_error *err);
 
-/* Opens the model of the options, with its template, and begins a conversation: that of --messages, and the message of
+/* Opens the model of the options, or the server, and begins a conversation: that of --messages, and the message of
  * --system. Close in any case. */
 nib_status nib_cli_chat_open(nib_cli_chat *c, const nib_cli_options *opt, const nib_cli_term *term, nib_error *err);
 void nib_cli_chat_close(nib_cli_chat *c);

@@ -1,4 +1,5 @@
 /* cli/chat_commands.c - "/name argument" in -> what it does to the conversation. Called by chat_tui.c. */
+#include "answerer.h"
 #include "base/status.h"
 #include "base/utf8.h"
 #include "clipboard.h"
@@ -191,23 +192,26 @@ static nib_status cmd_set(nib_cli_tui *t, const char *argument, nib_error *err) 
 
 static nib_status cmd_context(nib_cli_tui *t, const char *argument, nib_error *err) {
     const nib_cli_chat *c = t->c;
-    uint32_t used = nib_seq_length(c->s.ctx, 0), total = nib_context_n_ctx(c->s.ctx);
+    uint32_t used, total;
     (void)argument;
     (void)err;
-    nib_cli_out_printf(&t->out, "  %u of %u tokens used (%.1f %%), %zu messages", used, total, 100.0 * used / total,
-                       json_array_size(c->messages));
+    c->who->context(c, &used, &total);
+    nib_cli_out_printf(&t->out, "  %u ", used);
+    if (total) nib_cli_out_printf(&t->out, "of %u tokens used (%.1f %%)", total, 100.0 * used / total);
+    else nib_cli_out_puts(&t->out, "tokens used");
+    nib_cli_out_printf(&t->out, ", %zu messages", json_array_size(c->messages));
     if (c->n_dropped) nib_cli_out_printf(&t->out, ", of which the model no longer sees %zu", c->n_dropped);
     nib_cli_out_puts(&t->out, "\n");
-    if (c->g.finish_reason)
-        nib_cli_out_printf(&t->out, "  the last prompt had %zu tokens: %zu reused, %zu computed\n", c->g.n_prompt, c->g.n_cached,
-                           c->g.n_prompt - c->g.n_cached);
+    if (c->last.finish_reason)
+        nib_cli_out_printf(&t->out, "  the last prompt had %zu tokens: %zu reused, %zu computed\n", c->last.n_prompt,
+                           c->last.n_cached, c->last.n_prompt - c->last.n_cached);
     return NIB_OK;
 }
 
 static nib_status cmd_tokens(nib_cli_tui *t, const char *argument, nib_error *err) {
     const nib_token_list *ids = &t->c->ids;
     (void)argument;
-    (void)err;
+    if (t->c->remote) return nib_fail(err, NIB_E_ARG, "/tokens: the server does not tell them; /context has their number");
     for (size_t i = 0; i < ids->n; i++) nib_cli_out_printf(&t->out, "%s%d", i ? " " : "", ids->ids[i]);
     if (ids->n) nib_cli_out_puts(&t->out, "\n");
     nib_cli_tui_note(t, "%zu tokens", ids->n);

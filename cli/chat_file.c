@@ -79,13 +79,13 @@ static nib_status write_session(const nib_cli_chat *c, nib_cli_replace *file, ni
     nib_buf line = {0};
     json_t *object = json_object();
     nib_cli_json_set_int(object, "nib_session", 1);
-    nib_cli_json_set_str(object, "model", c->opt.model);
+    if (c->opt.model) nib_cli_json_set_str(object, "model", c->opt.model);
     nib_cli_json_set_int(object, "dropped", (int64_t)c->n_dropped);
     json_object_set(object, "messages", c->messages);
     nib_status status = to_json(object, JSON_COMPACT, &line, err);
     if (status == NIB_OK) status = nib_cli_replace_write(file, line.ptr, line.len, err);
     nib_buf_free(&line);
-    if (status == NIB_OK) status = nib_seq_save(c->s.ctx, 0, c->ids.ids, nib_cli_replace_write, file, err);
+    if (status == NIB_OK && c->s.ctx) status = nib_seq_save(c->s.ctx, 0, c->ids.ids, nib_cli_replace_write, file, err);
     return status;
 }
 
@@ -173,7 +173,7 @@ nib_status nib_cli_chat_session_load(nib_cli_chat *c, const char *path, nib_erro
     nib_status status = is_regular ? read_conversation(c, file, err) : nib_fail(err, NIB_E_FORMAT, "is not a regular file");
     if (status != NIB_OK) {
         nib_error_prefix(err, "%s", path);
-    } else if (nib_seq_load(c->s.ctx, 0, read_bytes, file, &c->ids, &why) != NIB_OK) {
+    } else if (c->s.ctx && nib_seq_load(c->s.ctx, 0, read_bytes, file, &c->ids, &why) != NIB_OK) {
         nib_cli_warning(c->s.term, "%s: the conversation is loaded, its keys and values are not used: %s", path, why.message);
     }
     fclose(file);

@@ -1,8 +1,8 @@
 /* cli/chat_params.c - /set and /params: options of the command line that may change during a conversation. */
+#include "answerer.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "glyph.h"
-#include "sampling.h"
 #include "tui.h"
 
 #include <string.h>
@@ -59,13 +59,11 @@ static nib_status unknown(nib_str name, nib_error *err) {
     return status;
 }
 
-/* Takes the value when a sampler can be made with it. */
+/* Takes the value when answers can be made with it. */
 static nib_status change(nib_cli_tui *t, const nib_cli_option *option, nib_str name, const char *value, nib_error *err) {
     nib_cli_options old = t->c->opt;
-    nib_sampler *trial = NULL;
     NIB_TRY(nib_cli_option_change(&t->c->opt, option, name, value, err));
-    nib_status status = nib_cli_sampler_new(&trial, &t->c->s, err);
-    nib_sampler_free(trial);
+    nib_status status = t->c->who->check(t->c, err);
     if (status != NIB_OK) t->c->opt = old;
     nib_cli_chat_options_changed(t->c);
     return status;
@@ -92,12 +90,15 @@ nib_status nib_cli_tui_set(nib_cli_tui *t, const char *argument, nib_error *err)
 
 void nib_cli_tui_params(nib_cli_tui *t) {
     nib_cli_options now = t->c->opt;
-    nib_cli_sampling_hints(&t->c->s, &now.sampling); /* what the file recommends holds where nothing was given */
+    bool knows_all = t->c->who->defaults(t->c, &now);
     for (size_t i = 0; i < nib_cli_n_options(); i++) {
         const nib_cli_option *option = nib_cli_option_at(i);
         nib_buf name = {0}, value = {0};
         if (nib_cli_tui_param_name(option, &name)) {
-            nib_cli_value_print(option, &now, &value);
+            if (knows_all || nib_cli_given(&now, option->offset) || option->group != NIB_CLI_GROUP_SAMPLING)
+                nib_cli_value_print(option, &now, &value);
+            else
+                nib_buf_str(&value, "(the server's)");
             nib_cli_out_printf(&t->out, "  %-20s ", nib_buf_cstr(&name));
             nib_cli_glyph_show(&t->out.buf, nib_cli_bytes(&value));
             nib_cli_out_puts(&t->out, "\n");

@@ -2,6 +2,7 @@
  * Called by cmd_chat.c. */
 #include "chat_tui.h"
 
+#include "answerer.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "glyph.h"
@@ -39,15 +40,18 @@ static void show_error(nib_cli_tui *t, const nib_error *err) {
 /* ---- answers */
 
 static void show_stats(nib_cli_tui *t) {
-    const nib_cli_generation *g = &t->c->g;
-    size_t n_decoded = g->ids.n > 1 ? g->ids.n - 1 : 0;
+    const nib_cli_figures *g = &t->c->last;
+    size_t n_decoded = g->n_generated > 1 ? g->n_generated - 1 : 0;
+    uint32_t used, total;
     bool is_cut = g->finish_reason && strcmp(g->finish_reason, "stop") && strcmp(g->finish_reason, "tool_calls");
     nib_buf text = {0};
     if (!g->finish_reason || (nib_cli_given(&t->c->opt, offsetof(nib_cli_options, stats)) && !t->c->opt.stats)) return;
-    if (g->ids.n) nib_buf_printf(&text, "TTFT %.0f ms, ", g->ttft_ms);
+    t->c->who->context(t->c, &used, &total);
+    if (g->n_generated) nib_buf_printf(&text, "TTFT %.0f ms, ", g->ttft_ms);
     if (n_decoded && g->decode_ms > 0) nib_buf_printf(&text, "%.1f tok/s, ", 1e3 * (double)n_decoded / g->decode_ms);
-    nib_buf_printf(&text, "%zu tokens, context %u of %u, %zu reused%s%s", g->ids.n, nib_seq_length(t->c->s.ctx, 0),
-                   nib_context_n_ctx(t->c->s.ctx), g->n_cached, is_cut ? ", " : "", is_cut ? g->finish_reason : "");
+    nib_buf_printf(&text, "%zu tokens, context %u", g->n_generated, used);
+    if (total) nib_buf_printf(&text, " of %u", total);
+    nib_buf_printf(&text, ", %zu reused%s%s", g->n_cached, is_cut ? ", " : "", is_cut ? g->finish_reason : "");
     nib_cli_tui_note(t, "[%s]", nib_buf_cstr(&text));
     nib_buf_free(&text);
 }
@@ -72,7 +76,7 @@ static bool answer(nib_cli_tui *t) {
     nib_cli_view view;
     nib_error err;
     nib_cli_out_flush(&t->out);
-    nib_cli_view_begin(&view, t->term, &c->opt, &c->n_reasoning);
+    nib_cli_view_begin(&view, t->term, &c->opt, &c->last.n_reasoning);
     nib_status status = nib_cli_chat_answer(c, nib_cli_view_event, &view, &err);
     nib_cli_view_end(&view);
     if (nib_cli_interrupted() == SIGINT) nib_cli_signals_forget();
@@ -127,11 +131,11 @@ static void take_line(nib_cli_tui *t, nib_buf *line) {
 }
 
 static void greet(nib_cli_tui *t) {
-    const nib_gguf_value *name = nib_gguf_find(t->c->s.file, "general.name");
-    bool has_name = name && name->type == NIB_GGUF_STRING && name->as.str.len;
+    nib_buf who = {0};
     size_t n = json_array_size(t->c->messages) - nib_cli_chat_n_system(t->c);
-    nib_cli_tui_note(t, "%.*s, %s. /help lists commands.", has_name ? (int)name->as.str.len : 5,
-                     has_name ? name->as.str.ptr : "model", nib_chat_source(t->c->chat));
+    t->c->who->introduce(t->c, &who);
+    nib_cli_tui_note(t, "%.*s. /help lists commands.", (int)who.len, who.ptr);
+    nib_buf_free(&who);
     if (n) nib_cli_tui_note(t, "The conversation goes on after %zu messages.", n);
 }
 

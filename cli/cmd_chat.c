@@ -1,11 +1,10 @@
 /* cli/cmd_chat.c - nib chat: a conversation on a terminal (chat_tui.c), or one answer: question in -> answer out.
  * For a script stdout carries the answer and nothing else: text, and calls of tools as a JSON array; with --json one object. */
+#include "answerer.h"
 #include "base/status.h"
-#include "chat.h"
 #include "chat_tui.h"
 #include "input.h"
 #include "signals.h"
-#include "stats.h"
 #include "view.h"
 
 #include <string.h>
@@ -63,11 +62,11 @@ static nib_status check_question(const nib_cli_chat *c, nib_error *err) {
 
 static json_t *usage_json(const nib_cli_chat *c) {
     json_t *usage = json_object(), *prompt = json_object(), *completion = json_object();
-    nib_cli_json_set_int(usage, "prompt_tokens", (int64_t)c->g.n_prompt);
-    nib_cli_json_set_int(usage, "completion_tokens", (int64_t)c->g.ids.n);
-    nib_cli_json_set_int(usage, "total_tokens", (int64_t)(c->g.n_prompt + c->g.ids.n));
-    nib_cli_json_set_int(prompt, "cached_tokens", (int64_t)c->g.n_cached);
-    nib_cli_json_set_int(completion, "reasoning_tokens", (int64_t)c->n_reasoning);
+    nib_cli_json_set_int(usage, "prompt_tokens", (int64_t)c->last.n_prompt);
+    nib_cli_json_set_int(usage, "completion_tokens", (int64_t)c->last.n_generated);
+    nib_cli_json_set_int(usage, "total_tokens", (int64_t)(c->last.n_prompt + c->last.n_generated));
+    nib_cli_json_set_int(prompt, "cached_tokens", (int64_t)c->last.n_cached);
+    nib_cli_json_set_int(completion, "reasoning_tokens", (int64_t)c->last.n_reasoning);
     json_object_set_new(usage, "prompt_tokens_details", prompt);
     json_object_set_new(usage, "completion_tokens_details", completion);
     return usage;
@@ -77,17 +76,11 @@ static void write_json(chat_state *st) {
     const nib_cli_chat *c = &st->chat;
     json_t *o = json_object(), *last = json_array_get(c->messages, json_array_size(c->messages) - 1);
     const char *role = json_string_value(json_object_get(last, "role"));
-    nib_cli_json_set_str(o, "model", c->opt.model);
-    nib_cli_json_set_str(o, "template", nib_chat_source(c->chat));
-    nib_cli_json_set_str(o, "format", nib_chat_format(c->chat));
     if (role && strcmp(role, "assistant") == 0) json_object_set(o, "message", last);
     else json_object_set_new(o, "message", json_pack("{s:s,s:s}", "role", "assistant", "content", ""));
-    nib_cli_json_set_str(o, "finish_reason", c->g.finish_reason);
+    nib_cli_json_set_str(o, "finish_reason", c->last.finish_reason);
     json_object_set_new(o, "usage", usage_json(c));
-    nib_cli_json_set_int(o, "dropped_messages", (int64_t)c->n_dropped);
-    nib_cli_json_set_int(o, "seed", nib_sampler_seed(c->sampler));
-    if (c->opt.logits_hash) json_object_set_new(o, "logits_hash", nib_cli_json_hash(c->s.logits_hash));
-    json_object_set_new(o, "timings", nib_cli_stats_json(&c->s, &c->g));
+    c->who->describe(c, o);
     nib_cli_json_write(&st->out, o);
 }
 
@@ -101,7 +94,7 @@ static void write_calls(chat_state *st) {
 /* A terminal would obey what the model writes: the view shows it instead. */
 static nib_status answer_to_person(chat_state *st, nib_error *err) {
     nib_cli_view view;
-    nib_cli_view_begin(&view, st->chat.s.term, &st->chat.opt, &st->chat.n_reasoning);
+    nib_cli_view_begin(&view, st->chat.s.term, &st->chat.opt, &st->chat.last.n_reasoning);
     nib_status status = nib_cli_chat_answer(&st->chat, nib_cli_view_event, &view, err);
     nib_cli_view_end(&view);
     return status;
@@ -126,7 +119,7 @@ static nib_status chat(chat_state *st, const nib_cli_options *opt, const nib_cli
     bool is_talk = !is_given && isatty(STDIN_FILENO) && term->out_is_terminal;
     NIB_TRY(nib_cli_chat_open(&st->chat, opt, term, err));
     nib_status status = is_talk ? nib_cli_chat_tui(&st->chat, err) : answer_once(st, opt, err);
-    bool is_worth = status == NIB_OK ? json_array_size(st->chat.messages) > 0 : st->chat.g.finish_reason != NULL;
+    bool is_worth = status == NIB_OK ? json_array_size(st->chat.messages) > 0 : st->chat.last.finish_reason != NULL;
     if (!opt->session_file || !is_worth) return status;
     nib_status saved = nib_cli_chat_session_save(&st->chat, opt->session_file, status == NIB_OK ? err : NULL);
     return status == NIB_OK ? saved : status;
@@ -140,8 +133,8 @@ int nib_cli_cmd_chat(const nib_cli_options *opt, const nib_cli_term *term) {
     nib_cli_out_flush(&st.out);
     int status = code == NIB_OK ? NIB_CLI_DONE : nib_cli_fail(term, &err);
     if (nib_cli_interrupted()) status = 128 + nib_cli_interrupted();
-    if (code == NIB_OK && st.chat.g.finish_reason && !st.out.error) {
-        if (opt->stats) nib_cli_stats_print(&st.chat.s, &st.chat.g);
+    if (code == NIB_OK && st.chat.last.finish_reason && !st.out.error) {
+        if (opt->stats) st.chat.who->print_stats(&st.chat);
         nib_cli_print_hash(&st.chat.s);
     }
     nib_cli_chat_close(&st.chat);

@@ -19,6 +19,7 @@ enum {
     USES_JSON = RUN | CHAT | EMBED | PERPLEXITY | TRACE | INSPECT | CHECK | BENCH | LIMITS | PLAN,
     SAMPLES = RUN | CHAT | TRACE,
     LLAMA = USES_CONTEXT,
+    CLIENTS = CHAT | BENCH,
 };
 
 static const nib_cli_option options[] = {

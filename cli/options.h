@@ -76,6 +76,9 @@ typedef struct nib_cli_options {
     bool json_object, jump_ahead, is_schema, is_regex;
     int32_t json_space, key_order; /* nib_json_space, NIB_CLI_KEYS_… */
 
+    /* client of a server */
+    const char *server, *client_key;
+
     /* server */
     const char *host, *api_key_file, *cors_origin, *tls_cert, *tls_key;
     uint32_t port, n_parallel, max_context, max_requests, max_queued_tokens, max_chunk, max_connections, max_body_mib;
