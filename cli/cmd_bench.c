@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "bench_kernels.h"
+#include "bench_serve.h"
 #include "cost.h"
 #include "energy.h"
 #include "session.h"
@@ -221,6 +222,7 @@ static nib_status prepare(bench_state *b, const nib_cli_options *opt, const nib_
 
 static nib_status bench(bench_state *b, const nib_cli_options *opt, const nib_cli_term *term, nib_error *err) {
     const uint32_t *threads = opt->bench_threads.items;
+    if (opt->server) return nib_cli_bench_serve(&b->out, opt, term, err);
     if (opt->kernels) return nib_cli_bench_kernels(&b->out, opt, err);
     NIB_TRY(prepare(b, opt, term, err));
     b->results = json_array();

@@ -25,7 +25,7 @@ enum {
     NIB_CLI_N_KINDS
 };
 
-#define NIB_CLI_MAX_OPTIONS 192
+#define NIB_CLI_MAX_OPTIONS 256
 
 /* Words of "[auto|on|off]". */
 enum { NIB_CLI_AUTO, NIB_CLI_ON, NIB_CLI_OFF };
@@ -78,6 +78,9 @@ typedef struct nib_cli_options {
 
     /* client of a server */
     const char *server, *client_key;
+    nib_cli_list serve_concurrency; /* uint32_t */
+    int32_t serve_workload; /* NIB_CLI_WORKLOAD_UNIQUE … */
+    uint32_t serve_requests, serve_prompt, serve_prefix, serve_turns, serve_max_tokens;
 
     /* server */
     const char *host, *api_key_file, *cors_origin, *tls_cert, *tls_key;
