@@ -256,10 +256,10 @@ static void finish_level(serve_bench *b, level *l, client *clients) {
     free_figures(&f);
 }
 
-static nib_status run_level(serve_bench *b, uint32_t n_clients, nib_error *err) {
+static nib_status run_level(serve_bench *b, uint32_t number, uint32_t n_clients, nib_error *err) {
     level l = {.opt = b->opt, .api = &b->api, .workload = b->workload, .n_clients = n_clients};
     l.n_conversations = (b->opt->serve_requests + b->workload.n_turns - 1) / b->workload.n_turns;
-    l.workload.salt[1] ^= n_clients; /* no level finds in a cache what another one left there */
+    l.workload.salt[1] ^= number; /* no level finds in a cache what another one left there */
     l.samples = nib_calloc((size_t)l.n_conversations * b->workload.n_turns, sizeof *l.samples);
     client *clients = nib_calloc(n_clients, sizeof *clients);
     nib_status status = l.samples && clients ? NIB_OK : nib_fail_nomem(err, 0, "clients");
@@ -288,7 +288,7 @@ static nib_status measure_words(serve_bench *b, nib_error *err) {
     NIB_TRY(nib_cli_api_copy(&c.api, &b->api, err));
     nib_status status = NIB_OK;
     for (uint32_t i = 0; i < 2 && status == NIB_OK; i++) {
-        nib_cli_workload w = {.salt = {b->workload.salt[0], b->workload.salt[1] + 1}, .n_words = N * (1 + i), .n_turns = 1};
+        nib_cli_workload w = {.salt = {b->workload.salt[0], b->workload.salt[1]}, .n_words = N * (1 + i), .n_turns = 1};
         json_t *messages = nib_cli_workload_begin(&w, i);
         status = ask(&c, messages, 4, err);
         n_tokens[i] = c.now.usage.n_prompt;
@@ -320,7 +320,7 @@ static nib_status bench(serve_bench *b, nib_error *err) {
                            opt->serve_max_tokens, "clients", "requests", "tokens/s", "prompt/s", "cached", "ms", "p50", "p90", "p99",
                            "max");
     nib_cli_out_flush(b->out);
-    for (size_t i = 0; i < opt->serve_concurrency.n; i++) NIB_TRY(run_level(b, n_clients[i], err));
+    for (size_t i = 0; i < opt->serve_concurrency.n; i++) NIB_TRY(run_level(b, (uint32_t)i + 1, n_clients[i], err));
     if (opt->json) nib_cli_json_write(b->out, json_incref(b->results));
     return b->n_failed ? nib_fail(err, NIB_E_IO, "some requests failed") : NIB_OK;
 }
