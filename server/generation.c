@@ -36,6 +36,7 @@ static void free_choice(nib_server_choice *c) {
 /* Its streams are cancelled, if they still run. */
 static void free_answer(nib_server_answer *a) {
     nib_server *server = a->server;
+    nib_server_metrics_answer(&server->metrics, a);
     if (a->next) a->next->prev = a->prev;
     if (a->prev) a->prev->next = a->next;
     else server->answers = a->next;
@@ -366,6 +367,7 @@ static void name_answer(nib_server_answer *a) {
 void nib_server_generate(nib_server *server, nib_server_exchange *x, const nib_server_dialect *dialect) {
     nib_server_fault fault;
     if (admit(server, &fault) != NIB_OK) {
+        nib_server_metrics_count(&server->metrics.rejected, fault.code);
         nib_server_reply_fault(x, dialect, &fault);
         return;
     }

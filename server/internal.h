@@ -5,6 +5,7 @@
 #include "engine_view.h"
 #include "generation.h"
 #include "http.h"
+#include "metrics.h"
 #include "server.h"
 #include "work.h"
 
@@ -33,6 +34,7 @@ struct nib_server {
     atomic_bool is_idle;
 
     /* The loop. */
+    nib_server_metrics metrics;
     nib_server_answer *answers;
     size_t n_answers, n_made;
     nib_server_errand *errands;

@@ -24,7 +24,8 @@ static json_t *piece_json(const nib_server_ask *ask, nib_token id) {
     char *text;
     size_t n;
     json_t *piece = NULL;
-    if (nib_detokenize(ask->server->model.tok, &id, 1, NIB_UNPARSE_SPECIAL | NIB_KEEP_SPACES, &text, &n, NULL) != NIB_OK) return json_null();
+    unsigned flags = NIB_UNPARSE_SPECIAL | NIB_KEEP_SPACES;
+    if (nib_detokenize(ask->server->model.tok, &id, 1, flags, &text, &n, NULL) != NIB_OK) return json_null();
     piece = json_stringn(text, n);
     if (!piece) {
         piece = json_array();
@@ -143,14 +144,15 @@ void nib_server_route_props(nib_server *server, nib_server_exchange *x) {
 
 static json_t *slot_json(const nib_server *server, size_t id, const nib_server_choice *c) {
     json_t *slot = json_object(), *next = json_object();
+    json_int_t n_decoded = c ? c->usage.n_generated : 0, n_most = c ? c->answer->ask.max_tokens : 0;
     json_object_set_new(slot, "id", json_integer((json_int_t)id));
     json_object_set_new(slot, "id_task", c ? json_string(c->answer->id) : json_integer(-1));
     json_object_set_new(slot, "n_ctx", json_integer(server->model.max_context));
     json_object_set_new(slot, "speculative", json_false());
     json_object_set_new(slot, "is_processing", json_boolean(c != NULL));
     json_object_set_new(next, "has_next_token", json_boolean(c != NULL));
-    json_object_set_new(next, "n_decoded", json_integer(c ? c->usage.n_generated : 0));
-    json_object_set_new(next, "n_remain", json_integer(c && c->answer->ask.max_tokens ? (json_int_t)c->answer->ask.max_tokens - c->usage.n_generated : -1));
+    json_object_set_new(next, "n_decoded", json_integer(n_decoded));
+    json_object_set_new(next, "n_remain", json_integer(n_most ? n_most - n_decoded : -1));
     json_object_set_new(slot, "next_token", next);
     return slot;
 }

@@ -168,7 +168,7 @@ static nib_status make_choices(nib_server_answer *a, nib_server_fault *fault) {
     size_t n = ask->n_prompts * ask->n;
     nib_status status = NIB_OK;
     if (!ask->pooling && n > a->server->config.max_requests)
-        return nib_server_refuse(fault, "n", "%zu answers at once, at most %u", n, a->server->config.max_requests);
+        return nib_server_refuse(fault, ask->n > 1 ? "n" : "prompt", "%zu answers at once, at most %u", n, a->server->config.max_requests);
     a->choices = nib_calloc(n, sizeof *a->choices);
     a->sources = nib_calloc(ask->n_prompts, sizeof *a->sources);
     if (!a->choices || !a->sources) return nib_server_fail(fault, 503, "out_of_memory", "out of memory for answers");

@@ -44,7 +44,8 @@ static void on_request(void *user, nib_server_exchange *x) {
 
 /* One line for each request, without its text: paths come from clients, so they are cleaned. */
 static void on_done(void *user, nib_server_exchange *x, int status) {
-    const nib_server *server = user;
+    nib_server *server = user;
+    nib_server_metrics_http(&server->metrics, status ? status : 499);
     nib_str method = nib_server_http_method(x), path = nib_server_http_path(x);
     const char *note = nib_server_http_note(x);
     char line[512], when[32];
