@@ -11,6 +11,7 @@
 
 struct nib_server_dialect {
     const char *stream_type; /* Content-Type of a stream */
+    const char *stream_idle; /* what may be sent at any time and means nothing; NULL: nothing */
     size_t state_size;       /* bytes of answer->state, zeroed: what the dialect has to remember */
 
     /* On a work thread: ask->body, an object, -> the rest of the ask. */

@@ -16,6 +16,8 @@
 #include <string.h>
 #include <time.h>
 
+enum { SILENCE_S = 15 };
+
 /* ---- an answer's life */
 
 static void free_choice(nib_server_choice *c) {
@@ -242,7 +244,8 @@ static void flush(nib_server_answer *a) {
     if (a->out.failed) {
         nib_fail_nomem(&err, a->out.len, "an answer");
         fail(a, &err);
-    } else if (a->x) {
+    } else if (a->x && a->out.len) {
+        a->last_sent = nib_sys_now();
         nib_server_http_write(a->x, (nib_str){a->out.ptr, a->out.len});
     }
     a->out.len = 0;
@@ -290,6 +293,17 @@ static void read_streams(nib_server_answer *a) {
     if (!a->x) free_answer(a);
 }
 
+void nib_server_generate_tick(void *arg) {
+    const nib_server *server = arg;
+    double long_ago = nib_sys_now() - SILENCE_S;
+    for (nib_server_answer *a = server->answers, *next; a; a = next) {
+        next = a->next;
+        if (!a->x || !a->is_prepared || !a->ask.stream || !a->dialect->stream_idle || a->last_sent > long_ago) continue;
+        a->last_sent = nib_sys_now();
+        nib_server_http_write(a->x, (nib_str){a->dialect->stream_idle, strlen(a->dialect->stream_idle)}); /* may free it */
+    }
+}
+
 /* ---- from thread to thread */
 
 static void on_closed(void *user) {
@@ -314,6 +328,7 @@ static void begin_stream(nib_server_answer *a) {
     nib_server_http_set(a->x, "Cache-Control", "no-cache");
     nib_server_http_set(a->x, "X-Accel-Buffering", "no"); /* nginx would collect it */
     nib_server_http_begin(a->x, 200, a->dialect->stream_type);
+    a->last_sent = nib_sys_now();
     tell(a, &(nib_server_event){.kind = NIB_SERVER_BEGIN});
 }
 

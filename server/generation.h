@@ -101,6 +101,7 @@ struct nib_server_answer {
     nib_status status;      /* of the preparation; what fault is about */
     nib_server_fault fault;
     nib_buf out;            /* bytes of this wake */
+    double last_sent;       /* of the monotonic clock */
     nib_server_answer *next, *prev;
 };
 
@@ -121,6 +122,9 @@ nib_server_usage nib_server_usage_of(const nib_server_answer *answer);
 
 /* A handler of a route that generates calls this: refuses at once what cannot be served now, and takes the exchange over. */
 void nib_server_generate(nib_server *server, nib_server_exchange *x, const nib_server_dialect *dialect);
+
+/* Every few seconds: a sign of life for streams that have said nothing for a while, lest a proxy takes them for dead. */
+void nib_server_generate_tick(void *server);
 
 /* What the parser of a choice calls, with the choice. */
 bool nib_server_choice_event(void *choice, const nib_chat_event *event);

@@ -340,6 +340,20 @@ static void refuse(int fd) {
     close(fd);
 }
 
+static void set_options(int fd) {
+    static const struct {
+        int level, name, value;
+    } options[] = {
+        {IPPROTO_TCP, TCP_NODELAY, 1}, /* a token is a small packet that somebody waits for */
+        {SOL_SOCKET, SO_KEEPALIVE, 1}, /* a machine that is gone without a word is noticed after a minute */
+        {IPPROTO_TCP, TCP_KEEPIDLE, 30},
+        {IPPROTO_TCP, TCP_KEEPINTVL, 10},
+        {IPPROTO_TCP, TCP_KEEPCNT, 3},
+    };
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+        setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof options[i].value);
+}
+
 static struct bufferevent *new_bufferevent(nib_server_http *http, int fd) {
     if (http->tls) return nib_server_tls_bufferevent(http->tls, http->base, fd);
     return bufferevent_socket_new(http->base, fd, BEV_OPT_CLOSE_ON_FREE);
@@ -348,7 +362,6 @@ static struct bufferevent *new_bufferevent(nib_server_http *http, int fd) {
 static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *address, int len, void *arg) {
     nib_server_http *http = arg;
     (void)listener;
-    int yes = 1;
     if (http->n_connections >= http->config.max_connections) {
         refuse(fd);
         return;
@@ -362,7 +375,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
         nib_free(x);
         return;
     }
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes); /* a token is a small packet that somebody waits for */
+    set_options(fd);
     *x = (nib_server_exchange){.http = http, .bev = bev, .timer = timer, .next = http->connections,
                                .in = {.max_head = http->config.max_head, .max_body = http->config.max_body}};
     describe_peer(x->peer, sizeof x->peer, address, len);

@@ -258,7 +258,8 @@ static void write_event(nib_server_answer *answer, const nib_server_event *e, ni
 }
 
 static const nib_server_dialect dialect = {
-    .stream_type = "text/event-stream", .read = nib_server_openai_chat, .event = write_event, .whole = write_whole,
+    .stream_type = "text/event-stream", .stream_idle = ":\n\n", .read = nib_server_openai_chat, .event = write_event,
+    .whole = write_whole,
 };
 
 void nib_server_route_chat_completions(nib_server *server, nib_server_exchange *x) {

@@ -86,6 +86,7 @@ static nib_status start_http(nib_server *server, nib_error *err) {
         .head = on_head, .request = on_request, .done = on_done, .fault = on_fault, .user = server,
     };
     NIB_TRY(nib_server_http_new(&server->http, &http, err));
+    NIB_TRY(nib_server_http_every(server->http, 5, nib_server_generate_tick, server, err));
     int code = pthread_create(&server->loop, NULL, run_loop, server);
     if (code) return nib_fail_errno(err, code, "the server's thread could not be started");
     server->has_loop = true;
