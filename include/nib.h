@@ -801,7 +801,9 @@ typedef struct nib_grammar_config {
  * JSON pointer of the place, "#/properties/a/not: …". A grammar may be used by many threads at once, each with its matcher. */
 NIB_API nib_status nib_grammar_new(nib_grammar **out, const char *text, size_t len, const nib_grammar_vocab *vocab,
                                    const nib_grammar_config *config, nib_error *err);
-NIB_API void nib_grammar_free(nib_grammar *grammar); /* after its matchers */
+NIB_API void nib_grammar_free(nib_grammar *grammar);
+/* One more owner, who frees it as well; the last one ends it. Matchers are owners, too. Thread-safe, as is freeing. */
+NIB_API nib_grammar *nib_grammar_share(nib_grammar *grammar);
 /* The rules that the text became, for a person to read; empty unless config.keep_rules. */
 NIB_API nib_str nib_grammar_rules(const nib_grammar *grammar);
 NIB_API size_t nib_grammar_n_states(const nib_grammar *grammar);
@@ -827,6 +829,22 @@ NIB_API bool nib_matcher_may_end(const nib_matcher *matcher);  /* the text so fa
 NIB_API bool nib_matcher_must_end(const nib_matcher *matcher); /* … and nothing can follow */
 /* Takes back the last n steps; NIB_E_ARG for more than 256 or than there were. */
 NIB_API nib_status nib_matcher_rollback(nib_matcher *matcher, uint32_t n, nib_error *err);
+
+/* Compiled grammars, kept by their text, syntax, options and vocabulary, so that the same request is compiled once, and
+ * shares states and masks. For many threads at once: who wants one that is being compiled waits for it. */
+typedef struct nib_grammar_cache nib_grammar_cache;
+/* The least recently used are forgotten beyond max_grammars or about max_bytes, states and masks included; never the last one. */
+NIB_API nib_status nib_grammar_cache_new(nib_grammar_cache **out, uint32_t max_grammars, size_t max_bytes, nib_error *err);
+NIB_API void nib_grammar_cache_free(nib_grammar_cache *cache); /* grammars that were given out stay */
+/* As nib_grammar_new; the grammar is shared: free it. Errors are not kept. The vocabulary must outlive the cache. */
+NIB_API nib_status nib_grammar_cache_get(nib_grammar_cache *cache, nib_grammar **out, const char *text, size_t len,
+                                         const nib_grammar_vocab *vocab, const nib_grammar_config *config, nib_error *err);
+typedef struct nib_grammar_cache_figures {
+    uint32_t n_grammars;
+    size_t n_bytes;        /* about */
+    uint64_t n_hits, n_misses, n_evicted;
+} nib_grammar_cache_figures;
+NIB_API void nib_grammar_cache_stats(nib_grammar_cache *cache, nib_grammar_cache_figures *out);
 
 /* ------------------------------------------------------------------------------------------------ grammars of answers */
 
@@ -859,6 +877,9 @@ NIB_API nib_status nib_chat_vocab_new(nib_grammar_vocab **out, const nib_chat *c
  * begin with the JSON pointer of the place in `tools`: "#/0/function/parameters/properties/a: …". Thread-safe. */
 NIB_API nib_status nib_chat_grammar_new(nib_grammar **out, const nib_chat_grammar_config *config,
                                         const nib_grammar_vocab *vocab, nib_error *err);
+/* The same through a cache. */
+NIB_API nib_status nib_grammar_cache_chat(nib_grammar_cache *cache, nib_grammar **out, const nib_chat_grammar_config *config,
+                                          const nib_grammar_vocab *vocab, nib_error *err);
 
 /* ------------------------------------------------------------------------------------------------ stop strings */
 
@@ -925,7 +946,7 @@ typedef struct nib_request {
                                      with the seed + i would get */
     const nib_chat *chat;         /* whose tokens end the answer, and whose marks are written, of all control tokens; it must
                                      outlive the stream. NULL: a token that ends a generation ends it, none is written */
-    nib_grammar *grammar;         /* what the text of the answer must look like; it must outlive the stream. NULL: anything */
+    nib_grammar *grammar;         /* what the text of the answer must look like; it is shared. NULL: anything */
     bool special;                 /* write control tokens */
     bool logprobs;                /* of every token */
     bool prompt_logprobs;         /* of the tokens of the prompt but the first: it is computed in any case */

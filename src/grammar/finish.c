@@ -431,6 +431,7 @@ static void take_over(finish *f, state_list *s, uint32_t root) {
         nib_grammar_build_fail(b, NIB_E_NOMEM, NIB_NO_OFFSET, "no memory for %zu rules", b->n_rules);
         return;
     }
+    atomic_init(&g->n_users, 1);
     for (size_t i = 0; i < b->n_rules; i++) g->rules[i] = b->rules[i].rule;
     g->n_rules = b->n_rules;
     g->root = root;

@@ -59,8 +59,13 @@ nib_status nib_grammar_new(nib_grammar **out, const char *text, size_t len, cons
     return nib_grammar_compile(out, source.config, vocab, draw_text, &source, err);
 }
 
+nib_grammar *nib_grammar_share(nib_grammar *g) {
+    atomic_fetch_add(&g->n_users, 1);
+    return g;
+}
+
 void nib_grammar_free(nib_grammar *g) {
-    if (!g) return;
+    if (!g || atomic_fetch_sub(&g->n_users, 1) > 1) return;
     nib_grammar_run_release(g->run);
     nib_grammar_destroy(g);
 }

@@ -30,6 +30,7 @@
 #include "nib.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #define NIB_GRAMMAR_NO UINT32_MAX /* no rule, state, limit … */
 
@@ -78,6 +79,7 @@ typedef struct nib_grammar_state {
 struct nib_grammar_run;
 
 struct nib_grammar {
+    atomic_uint n_users; /* whoever made it, who shares it, and matchers */
     nib_grammar_rule *rules;
     size_t n_rules;
     uint32_t root;

@@ -63,7 +63,7 @@ static nib_status fail_run(const nib_matcher *m, nib_error *err) {
 nib_status nib_matcher_new(nib_matcher **out, nib_grammar *g, nib_error *err) {
     nib_matcher *m = *out = nib_calloc(1, sizeof *m);
     if (!m) return nib_fail_nomem(err, sizeof *m, "a matcher");
-    m->g = g;
+    m->g = nib_grammar_share(g);
     pthread_mutex_lock(&g->lock);
     m->run = g->run;
     m->run->n_users++;
@@ -77,6 +77,7 @@ nib_status nib_matcher_fork(nib_matcher **out, const nib_matcher *from, nib_erro
     if (!m) return nib_fail_nomem(err, sizeof *m, "a matcher");
     *m = *from;
     m->text = (nib_buf){0};
+    nib_grammar_share(m->g);
     pthread_mutex_lock(&m->g->lock);
     m->run->n_users++;
     pthread_mutex_unlock(&m->g->lock);
@@ -88,6 +89,7 @@ void nib_matcher_free(nib_matcher *m) {
     pthread_mutex_lock(&m->g->lock);
     nib_grammar_run_release(m->run);
     pthread_mutex_unlock(&m->g->lock);
+    nib_grammar_free(m->g);
     nib_buf_free(&m->text);
     nib_free(m);
 }

@@ -3,6 +3,7 @@
 #include "base/status.h"
 #include "chat/format.h"
 #include "chat/shape/shape.h"
+#include "grammar/cache.h"
 
 #include <string.h>
 
@@ -173,14 +174,54 @@ static nib_status read_choice(nib_chat_shape *d, nib_error *err) {
     return NIB_OK;
 }
 
-nib_status nib_chat_grammar_new(nib_grammar **out, const nib_chat_grammar_config *config, const nib_grammar_vocab *vocab,
-                                nib_error *err) {
-    nib_chat_shape d = {.config = config};
-    *out = NULL;
+/* *is_any: nothing is asked for. */
+static nib_status begin(nib_chat_shape *d, const nib_chat_grammar_config *config, bool *is_any, nib_error *err) {
+    *d = (nib_chat_shape){.config = config};
     if (config->size != sizeof *config)
         return nib_fail(err, NIB_E_ARG, "a nib_chat_grammar_config that was not made by NIB_CHAT_GRAMMAR_CONFIG_INIT");
-    NIB_TRY(nib_chat_format_choose(&d.format, config->format, err));
-    NIB_TRY(read_choice(&d, err));
-    if (d.is_free && (!d.has_calls || !config->strict)) return NIB_OK;
-    return nib_grammar_compile(out, &config->grammar, vocab, draw, &d, err);
+    NIB_TRY(nib_chat_format_choose(&d->format, config->format, err));
+    NIB_TRY(read_choice(d, err));
+    *is_any = d->is_free && (!d->has_calls || !config->strict);
+    return NIB_OK;
+}
+
+nib_status nib_chat_grammar_new(nib_grammar **out, const nib_chat_grammar_config *config, const nib_grammar_vocab *vocab,
+                                nib_error *err) {
+    nib_chat_shape d;
+    bool is_any = false;
+    *out = NULL;
+    NIB_TRY(begin(&d, config, &is_any, err));
+    return is_any ? NIB_OK : nib_grammar_compile(out, &config->grammar, vocab, draw, &d, err);
+}
+
+/* ---- through a cache */
+
+typedef struct request {
+    const nib_chat_grammar_config *config;
+    const nib_grammar_vocab *vocab;
+} request;
+
+static nib_status make(nib_grammar **out, const void *user, nib_error *err) {
+    const request *r = user;
+    return nib_chat_grammar_new(out, r->config, r->vocab, err);
+}
+
+nib_status nib_grammar_cache_chat(nib_grammar_cache *cache, nib_grammar **out, const nib_chat_grammar_config *config,
+                                  const nib_grammar_vocab *vocab, nib_error *err) {
+    request r = {config, vocab};
+    nib_chat_shape d;
+    nib_buf key = {0};
+    bool is_any = false;
+    *out = NULL;
+    NIB_TRY(begin(&d, config, &is_any, err));
+    if (is_any) return NIB_OK;
+    const char *tool = config->tool_name;
+    uint64_t flags[] = {config->starts_thinking, config->no_thinking, config->one_call, config->strict, d.has_calls, d.must_call};
+    nib_grammar_key_config(&key, &config->grammar, vocab);
+    nib_buf_append(&key, flags, sizeof flags);
+    nib_grammar_key_text(&key, nib_chat_format_name(d.format), strlen(nib_chat_format_name(d.format)));
+    nib_grammar_key_text(&key, d.has_calls ? config->tools : NULL, config->tools_len);
+    nib_grammar_key_text(&key, tool, tool ? strlen(tool) : 0);
+    nib_grammar_key_text(&key, config->content, config->content_len);
+    return nib_grammar_cache_take(cache, &key, make, &r, out, err);
 }
