@@ -1,6 +1,7 @@
 /* cli/chat.c - options in -> who answers, and the messages of a conversation; and what can be done to these. */
 #include "answerer.h"
 
+#include "base/mem.h"
 #include "base/status.h"
 #include "input.h"
 
@@ -18,10 +19,12 @@ static nib_status read_kwargs(nib_cli_chat *c, nib_error *err) {
 }
 
 static nib_status read_tools(nib_cli_chat *c, nib_error *err) {
+    if (!c->opt.tools && c->opt.tool_choice) return nib_fail(err, NIB_E_ARG, "--tool-choice needs --tools");
     if (!c->opt.tools) return NIB_OK;
     NIB_TRY(nib_cli_json_file(c->opt.tools, &c->tools, err));
-    if (json_is_array(c->tools)) return NIB_OK;
-    return nib_fail(err, NIB_E_ARG, "%s: expected a JSON array of tools", c->opt.tools);
+    if (!json_is_array(c->tools)) return nib_fail(err, NIB_E_ARG, "%s: expected a JSON array of tools", c->opt.tools);
+    c->tools_text = json_dumps(c->tools, JSON_COMPACT);
+    return c->tools_text ? NIB_OK : nib_fail_nomem(err, 0, "tools");
 }
 
 static nib_status read_system(nib_cli_chat *c, nib_error *err) {
@@ -53,6 +56,7 @@ nib_status nib_cli_chat_open(nib_cli_chat *c, const nib_cli_options *opt, const 
     NIB_TRY(check_streams(opt, err));
     NIB_TRY(read_kwargs(c, err));
     NIB_TRY(read_tools(c, err));
+    NIB_TRY(nib_cli_constraint_read(&c->constraint, &c->opt, err));
     NIB_TRY(nib_cli_stops_make(&c->stops, opt, err));
     if (opt->messages_file) NIB_TRY(nib_cli_chat_load(c, opt->messages_file, err));
     NIB_TRY(c->who->open(c, err));
@@ -67,7 +71,9 @@ void nib_cli_chat_close(nib_cli_chat *c) {
     c->who->close(c);
     nib_cli_stops_free(&c->stops);
     json_decref(c->messages);
+    nib_cli_constraint_free(&c->constraint);
     json_decref(c->tools);
+    nib_free(c->tools_text);
     json_decref(c->kwargs);
     *c = (nib_cli_chat){0};
 }

@@ -5,6 +5,7 @@
 #ifndef NIB_CLI_CHAT_H
 #define NIB_CLI_CHAT_H
 
+#include "constraint.h"
 #include "generate.h"
 #include "json.h"
 #include "stops.h"
@@ -41,6 +42,8 @@ typedef struct nib_cli_chat {
     nib_cli_remote *remote; /* NULL: a model of this machine */
     json_t *kwargs;        /* of --chat-template-kwargs: an object, or NULL */
     json_t *tools;         /* an array, or NULL */
+    char *tools_text;      /* as JSON */
+    nib_cli_constraint constraint;
     json_t *messages;      /* an array: all of the conversation, also what no longer fits */
     struct {
         int64_t device, inode, seconds, nanoseconds, n_bytes; /* all 0: there was none */

@@ -65,10 +65,15 @@ static json_t *kept_messages(const nib_cli_chat *c) {
     return kept;
 }
 
+static bool may_call(const nib_cli_chat *c) {
+    return c->tools && !(c->opt.tool_choice && strcmp(c->opt.tool_choice, "none") == 0);
+}
+
 static json_t *request_of(const nib_cli_chat *c) {
     json_t *request = json_object();
     json_object_set_new(request, "messages", kept_messages(c));
     if (c->tools) json_object_set(request, "tools", c->tools);
+    if (!may_call(c)) json_object_set_new(request, "tool_choice", json_string("none"));
     if (c->kwargs) json_object_set(request, "chat_template_kwargs", c->kwargs);
     if (c->opt.reasoning == NIB_CLI_REASONING_OFF) json_object_set_new(request, "enable_thinking", json_false());
     return request;
@@ -160,7 +165,7 @@ static bool write_text(void *user, nib_str text) {
 static nib_status open_parser(local_answer *l, const nib_chat_prompt *prompt, nib_error *err) {
     nib_chat_parser_config config = NIB_CHAT_PARSER_CONFIG_INIT;
     const nib_cli_chat *c = l->a->c;
-    char *tools = c->tools ? json_dumps(c->tools, JSON_COMPACT) : NULL;
+    const char *tools = may_call(c) ? c->tools_text : NULL;
     config.format = nib_chat_format(c->chat);
     config.starts_thinking = prompt->starts_thinking;
     config.parse_tools = tools != NULL;
@@ -168,9 +173,25 @@ static nib_status open_parser(local_answer *l, const nib_chat_prompt *prompt, ni
     config.tools_len = tools ? strlen(tools) : 0;
     config.event = nib_cli_answer_event;
     config.user = l->a;
-    nib_status status = nib_chat_parser_new(&l->parser, &config, err);
-    nib_free(tools);
-    return status;
+    return nib_chat_parser_new(&l->parser, &config, err);
+}
+
+/* Makes the matcher of the next answer, which begins inside of thoughts or not. */
+static nib_status constrain(nib_cli_chat *c, bool starts_thinking, nib_error *err) {
+    nib_chat_grammar_config config;
+    nib_str tools = {c->tools_text, c->tools_text ? strlen(c->tools_text) : 0};
+    nib_cli_constraint_choice(&c->constraint, &c->opt, tools, &config);
+    config.format = nib_chat_format(c->chat);
+    config.starts_thinking = starts_thinking;
+    config.no_thinking = c->opt.reasoning == NIB_CLI_REASONING_OFF;
+    return nib_cli_constraint_answer(&c->constraint, c->chat, &config, err);
+}
+
+/* Says when an answer ended before it was what it must be. */
+static void check_cut(const nib_cli_chat *c) {
+    const nib_matcher *matcher = c->constraint.matcher;
+    if (matcher && c->g.finish_reason && strcmp(c->g.finish_reason, "interrupted") != 0 && !nib_matcher_may_end(matcher))
+        nib_cli_warning(c->s.term, "the answer was cut (%s) before it matched the grammar", c->g.finish_reason);
 }
 
 /* ---- the sequence */
@@ -198,7 +219,8 @@ static nib_status generate(local_answer *l, const nib_token_list *ids, nib_error
     nib_cli_chat *c = l->a->c;
     nib_cli_generate_params params = {
         .prompt = ids->ids, .n_prompt = ids->n, .n_predict = c->opt.n_predict, .stops = c->stops.list.items,
-        .n_stops = c->stops.list.n, .chat = c->chat, .write = write_text, .user = l,
+        .n_stops = c->stops.list.n, .chat = c->chat, .matcher = c->constraint.matcher, .jump_ahead = c->opt.jump_ahead,
+        .write = write_text, .user = l,
     };
     if (!c->sampler) NIB_TRY(nib_cli_sampler_new(&c->sampler, &c->s, err));
     nib_sampler_reset(c->sampler);
@@ -248,7 +270,9 @@ static nib_status answer(nib_cli_answer *a, nib_error *err) {
     for (size_t i = 0; prompt.notes[i] && !c->notes_shown; i++) nib_cli_note(c->s.term, "%s", prompt.notes[i]);
     c->notes_shown = true;
     NIB_TRY_OUT(open_parser(&l, &prompt, err));
+    NIB_TRY_OUT(constrain(c, prompt.starts_thinking, err));
     status = generate(&l, &ids, err);
+    if (status == NIB_OK) check_cut(c);
     take_figures(c);
     if (status == NIB_OK) status = check_length(c, err);
 out:
@@ -263,6 +287,7 @@ out:
 static nib_status open_local(nib_cli_chat *c, nib_error *err) {
     NIB_TRY(nib_cli_session_open(&c->s, &c->opt, c->s.term, err));
     NIB_TRY(open_template(c, err));
+    NIB_TRY(constrain(c, false, err)); /* what is wrong with it shows before the model is loaded */
     NIB_TRY(nib_cli_session_model(&c->s, err));
     nib_context_config config = nib_cli_context_config(&c->opt);
     return nib_cli_session_context(&c->s, &config, err);

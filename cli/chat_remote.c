@@ -42,6 +42,11 @@ static bool is_local(const nib_cli_option *option) {
     };
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (others[i] == option->offset) return true;
+    static const size_t answers[] = {offsetof(nib_cli_options, json_schema), offsetof(nib_cli_options, json_schema_file),
+                                     offsetof(nib_cli_options, json_object), offsetof(nib_cli_options, tool_choice)};
+    bool is_form = option->group == NIB_CLI_GROUP_GRAMMAR;
+    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) is_form = is_form && answers[i] != option->offset;
+    if (is_form) return true; /* not every server knows these, and most ignore what they do not know */
     bool is_sent = name_of(option) || option->offset == offsetof(nib_cli_options, biases);
     return option->group == NIB_CLI_GROUP_COMPUTE || (option->group == NIB_CLI_GROUP_SAMPLING && !is_sent);
 }
@@ -101,6 +106,22 @@ static void put_options(const nib_cli_chat *c, json_t *request) {
     json_decref(stops);
 }
 
+/* --tool-choice and --json-schema as OpenAI has them. */
+static void put_form(const nib_cli_chat *c, json_t *request) {
+    nib_chat_grammar_config config;
+    nib_cli_constraint_choice(&c->constraint, &c->opt, (nib_str){c->tools_text, 0}, &config);
+    if (config.tool_name)
+        json_object_set_new(request, "tool_choice", json_pack("{s:s,s:{s:s}}", "type", "function", "function", "name", config.tool_name));
+    else if (config.tool_choice)
+        json_object_set_new(request, "tool_choice", json_string(config.tool_choice));
+    if (!c->constraint.option) return;
+    json_t *schema = json_loadb(config.content, config.content_len, JSON_DECODE_ANY, NULL);
+    if (c->opt.json_object) json_object_set_new(request, "response_format", json_pack("{s:s}", "type", "json_object"));
+    else json_object_set_new(request, "response_format", json_pack("{s:s,s:{s:s,s:b,s:O}}", "type", "json_schema", "json_schema", "name",
+                                                                   "answer", "strict", 1, "schema", schema));
+    json_decref(schema);
+}
+
 static json_t *request_of(const nib_cli_chat *c) {
     json_t *request = json_object(), *kwargs = c->kwargs ? json_deep_copy(c->kwargs) : json_object();
     json_object_set(request, "messages", c->messages);
@@ -108,6 +129,7 @@ static json_t *request_of(const nib_cli_chat *c) {
     if (c->opt.reasoning == NIB_CLI_REASONING_OFF) json_object_set_new(kwargs, "enable_thinking", json_false());
     if (json_object_size(kwargs)) json_object_set(request, "chat_template_kwargs", kwargs);
     json_decref(kwargs);
+    put_form(c, request);
     put_options(c, request);
     return request;
 }
@@ -218,8 +240,19 @@ static nib_status answer(nib_cli_answer *a, nib_error *err) {
 
 /* ---- the rest of answerer.h */
 
+/* The server may say more of it; here it must be JSON. */
+static nib_status check_schema(const nib_cli_chat *c, nib_error *err) {
+    json_t *schema = NULL;
+    if (!c->constraint.option || c->opt.json_object) return NIB_OK;
+    nib_status status = nib_cli_json_parse(nib_cli_bytes(&c->constraint.text), &schema, err);
+    if (status != NIB_OK) nib_error_prefix(err, "%s", c->constraint.option);
+    json_decref(schema);
+    return status;
+}
+
 static nib_status open_remote(nib_cli_chat *c, nib_error *err) {
     NIB_TRY(check(c, err));
+    NIB_TRY(check_schema(c, err));
     c->remote = nib_calloc(1, sizeof *c->remote);
     if (!c->remote) return nib_fail_nomem(err, sizeof *c->remote, "a client");
     nib_cli_signals_catch();

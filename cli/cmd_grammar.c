@@ -145,6 +145,21 @@ static nib_status compile(state *st, const char *path, bool keep_rules, nib_erro
     return status;
 }
 
+/* A grammar of answers that call tools. */
+static nib_status compile_tools(state *st, bool keep_rules, nib_error *err) {
+    nib_cli_constraint none = {.config = config_of(st->opt)};
+    nib_chat_grammar_config config;
+    NIB_TRY(nib_cli_input_file(st->opt->tools, &st->source, err));
+    nib_cli_constraint_choice(&none, st->opt, nib_cli_bytes(&st->source), &config);
+    config.format = st->opt->format;
+    config.strict = true;
+    config.grammar.keep_rules = keep_rules;
+    nib_status status = nib_chat_grammar_new(&st->grammar, &config, st->vocab, err);
+    if (status == NIB_OK && !st->grammar) return nib_fail(err, NIB_E_ARG, "--tool-choice none: nothing is left to look at");
+    if (status != NIB_OK) nib_error_prefix(err, "%s", st->opt->tools);
+    return status;
+}
+
 /* Standard input against the grammar. */
 static nib_status test(state *st, nib_error *err) {
     nib_matcher *m;
@@ -166,21 +181,24 @@ static nib_status test(state *st, nib_error *err) {
 static nib_status run(state *st, const nib_cli_term *term, int *code, nib_error *err) {
     const nib_str *operands = st->opt->operands.items;
     const char *action = st->opt->operands.n ? operands[0].ptr : "";
-    size_t n_files = st->opt->jsonl ? 0 : 1;
+    bool has_tools = st->opt->tools != NULL;
+    size_t n_files = st->opt->jsonl || has_tools ? 0 : 1;
     bool is_test = strcmp(action, "test") == 0, is_explain = strcmp(action, "explain") == 0;
     if ((strcmp(action, "check") != 0 && !is_test && !is_explain) || (st->opt->jsonl && !is_test) ||
         st->opt->operands.n != 1 + n_files)
-        return nib_fail(err, NIB_E_ARG, "expected check FILE, test FILE, test --jsonl or explain FILE");
+        return nib_fail(err, NIB_E_ARG, "expected check FILE, test FILE, test --jsonl or explain FILE; --tools FILE goes instead of FILE");
+    if (has_tools && st->opt->jsonl) return nib_fail(err, NIB_E_ARG, "--tools and --jsonl: one at a time");
     NIB_TRY(open_vocab(st, term, err));
     if (st->opt->jsonl) {
         *code = nib_cli_jsonl(&st->out, term, answer, st);
         return NIB_OK;
     }
-    NIB_TRY(compile(st, operands[1].ptr, is_explain, err));
+    const char *name = has_tools ? st->opt->tools : operands[1].ptr;
+    NIB_TRY(has_tools ? compile_tools(st, is_explain, err) : compile(st, name, is_explain, err));
     if (is_explain)
         nib_cli_out_write(&st->out, nib_grammar_rules(st->grammar));
     else if (!is_test)
-        nib_cli_out_printf(&st->out, "%s: %zu states\n", operands[1].ptr, nib_grammar_n_states(st->grammar));
+        nib_cli_out_printf(&st->out, "%s: %zu states\n", name, nib_grammar_n_states(st->grammar));
     return is_test ? test(st, err) : NIB_OK;
 }
 

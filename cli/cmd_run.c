@@ -96,10 +96,11 @@ static nib_status run(run_state *r, const nib_cli_options *opt, const nib_cli_te
     if (with_logprobs && !opt->json) return nib_fail(err, NIB_E_ARG, "--logprobs needs --json to be printed in");
     NIB_TRY(nib_cli_need_model(opt, err));
     NIB_TRY(nib_cli_input_read(opt, &r->prompt, err));
+    NIB_TRY(nib_cli_constraint_read(&r->constraint, opt, err));
     NIB_TRY(nib_cli_session_open(&r->s, opt, term, err));
     NIB_TRY(nib_cli_prompt_ids(&r->s, nib_cli_bytes(&r->prompt), &r->ids, err));
     NIB_TRY(nib_cli_stops_make(&r->stops, opt, err));
-    NIB_TRY(nib_cli_constraint_new(&r->constraint, opt, r->s.tok, err));
+    NIB_TRY(nib_cli_constraint_text(&r->constraint, r->s.tok, err));
     NIB_TRY(nib_cli_session_model(&r->s, err));
     NIB_TRY(nib_cli_sampler_new(&r->sampler, &r->s, err));
     nib_context_config config = nib_cli_context_config(opt);

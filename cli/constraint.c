@@ -1,4 +1,4 @@
-/* cli/constraint.c - options in -> grammar and matcher out. Called by run and chat. */
+/* cli/constraint.c - options in -> grammar and matcher out. Called by run, chat and grammar. */
 #include "constraint.h"
 
 #include "base/buf.h"
@@ -47,8 +47,7 @@ static nib_status find(const request *all, size_t n, const request **found, nib_
     return NIB_OK;
 }
 
-nib_status nib_cli_constraint_new(nib_cli_constraint *c, const nib_cli_options *opt, const nib_tokenizer *tok,
-                                  nib_error *err) {
+nib_status nib_cli_constraint_read(nib_cli_constraint *c, const nib_cli_options *opt, nib_error *err) {
     const request all[] = {
         {"--grammar", opt->grammar, false, false, NIB_SYNTAX_GBNF},
         {"--grammar-file", opt->grammar_file, true, false, NIB_SYNTAX_GBNF},
@@ -59,30 +58,68 @@ nib_status nib_cli_constraint_new(nib_cli_constraint *c, const nib_cli_options *
         {"--json-object", NULL, false, opt->json_object, NIB_SYNTAX_JSON_OBJECT},
     };
     const request *wanted;
-    nib_grammar_config config = NIB_GRAMMAR_CONFIG_INIT;
-    nib_buf text = {0};
-    nib_status status = find(all, sizeof all / sizeof *all, &wanted, err);
-    if (status != NIB_OK || !wanted) return status;
-    config.syntax = wanted->syntax;
-    config.space = (nib_json_space)opt->json_space;
-    config.key_order = opt->key_order == NIB_CLI_KEYS_SCHEMA;
-    NIB_TRY_OUT(read_text(wanted, &text, err));
-    NIB_TRY_OUT(nib_grammar_vocab_new(&c->vocab, tok, err));
-    status = nib_grammar_new(&c->grammar, text.ptr, text.len, c->vocab, &config, err);
-    if (status != NIB_OK) {
-        if (err->offset != NIB_NO_OFFSET && !strchr(err->message, '#'))
-            nib_error_prefix(err, "%s, byte %llu", wanted->option, (unsigned long long)err->offset);
-        else
-            nib_error_prefix(err, "%s", wanted->option);
-        goto out;
-    }
-    NIB_TRY_OUT(nib_matcher_new(&c->matcher, c->grammar, err));
-out:
-    nib_buf_free(&text);
+    c->config = (nib_grammar_config)NIB_GRAMMAR_CONFIG_INIT;
+    c->config.space = (nib_json_space)opt->json_space;
+    c->config.key_order = opt->key_order == NIB_CLI_KEYS_SCHEMA;
+    NIB_TRY(find(all, sizeof all / sizeof *all, &wanted, err));
+    if (!wanted) return NIB_OK;
+    c->option = wanted->option;
+    c->config.syntax = wanted->syntax;
+    return read_text(wanted, &c->text, err);
+}
+
+/* Names the option, and the byte unless a pointer says where. */
+static nib_status name_option(const nib_cli_constraint *c, nib_status status, nib_error *err) {
+    if (status == NIB_OK || !c->option) return status;
+    if (err->offset != NIB_NO_OFFSET && !strchr(err->message, '#'))
+        nib_error_prefix(err, "%s, byte %llu", c->option, (unsigned long long)err->offset);
+    else
+        nib_error_prefix(err, "%s", c->option);
     return status;
 }
 
+nib_status nib_cli_constraint_text(nib_cli_constraint *c, const nib_tokenizer *tok, nib_error *err) {
+    if (!c->option) return NIB_OK;
+    NIB_TRY(nib_grammar_vocab_new(&c->vocab, tok, err));
+    NIB_TRY(name_option(c, nib_grammar_new(&c->grammar, c->text.ptr, c->text.len, c->vocab, &c->config, err), err));
+    return nib_matcher_new(&c->matcher, c->grammar, err);
+}
+
+void nib_cli_constraint_choice(const nib_cli_constraint *c, const nib_cli_options *opt, nib_str tools,
+                               nib_chat_grammar_config *config) {
+    const char *choice = opt->tool_choice;
+    bool is_word = choice && (strcmp(choice, "none") == 0 || strcmp(choice, "auto") == 0 || strcmp(choice, "required") == 0);
+    *config = (nib_chat_grammar_config)NIB_CHAT_GRAMMAR_CONFIG_INIT;
+    config->grammar = c->config;
+    config->content = c->option ? nib_cli_bytes(&c->text).ptr : NULL;
+    config->content_len = c->text.len;
+    config->tools = tools.ptr;
+    config->tools_len = tools.len;
+    config->tool_choice = choice && !is_word ? "required" : choice;
+    config->tool_name = choice && !is_word ? choice : NULL;
+    config->strict = choice != NULL;
+}
+
+nib_status nib_cli_constraint_answer(nib_cli_constraint *c, const nib_chat *chat, const nib_chat_grammar_config *config,
+                                     nib_error *err) {
+    bool is_same = c->is_made && c->starts_thinking == config->starts_thinking && c->no_thinking == config->no_thinking;
+    nib_matcher_free(c->matcher);
+    c->matcher = NULL;
+    if (!config->content && !config->strict) return NIB_OK;
+    if (!c->vocab) NIB_TRY(nib_chat_vocab_new(&c->vocab, chat, err));
+    if (!is_same) {
+        nib_grammar_free(c->grammar);
+        c->grammar = NULL;
+        NIB_TRY(name_option(c, nib_chat_grammar_new(&c->grammar, config, c->vocab, err), err));
+        c->is_made = true;
+        c->starts_thinking = config->starts_thinking;
+        c->no_thinking = config->no_thinking;
+    }
+    return c->grammar ? nib_matcher_new(&c->matcher, c->grammar, err) : NIB_OK;
+}
+
 void nib_cli_constraint_free(nib_cli_constraint *c) {
+    nib_buf_free(&c->text);
     nib_matcher_free(c->matcher);
     nib_grammar_free(c->grammar);
     nib_grammar_vocab_free(c->vocab);

@@ -46,7 +46,7 @@ typedef struct nib_cli_options {
     nib_cli_list operands; /* nib_str, each ends in NUL */
 
     /* input */
-    const char *model, *prompt, *file, *pre, *template_file, *template_name, *chat_template, *date, *format, *tools;
+    const char *model, *prompt, *file, *pre, *template_file, *template_name, *chat_template, *date, *format, *tools, *tool_choice;
     const char *template_kwargs, *system, *system_file, *messages_file, *session_file;
     bool escape, add_bos, parse_special, jsonl, list_templates, thinking, permissive;
 

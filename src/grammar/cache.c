@@ -70,13 +70,19 @@ static void unlink_entry(nib_grammar_cache *c, const entry *e) {
         if (c->entries[i] == e) c->entries[i--] = c->entries[--c->n];
 }
 
+/* What is in use: room that was only reserved is not touched. */
+static size_t run_bytes(const nib_grammar_run *r) {
+    return r->n_frames * sizeof *r->frames + r->n_links * sizeof *r->links + r->n_configs * sizeof *r->configs +
+           r->n_items * sizeof *r->items + r->n_steps * sizeof *r->steps + nib_grammar_mask_bytes(r);
+}
+
 static size_t bytes_of(const entry *e) {
     nib_grammar *g = e->grammar;
     size_t n = sizeof *e + e->key.capacity;
     if (!g) return n;
     n += g->n_states * sizeof *g->states + g->n_edges * sizeof *g->edges + g->n_rules * sizeof *g->rules + g->names.capacity;
     pthread_mutex_lock(&g->lock);
-    n += nib_grammar_run_bytes(g->run) + nib_grammar_mask_bytes(g->run);
+    n += run_bytes(g->run);
     pthread_mutex_unlock(&g->lock);
     return n;
 }

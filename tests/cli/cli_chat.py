@@ -114,6 +114,65 @@ class Messages(Chat):
         self.nib("chat", "-m", self.model, "-p", "x", "--tools", self.file("t.json", TOOL), code=2)
 
 
+CLOSED = {"type": "object", "additionalProperties": False, "required": ["city"],
+          "properties": {"city": {"enum": ["Paris", "Oslo"]}, "n": {"type": "integer", "minimum": 0, "maximum": 9}}}
+WEATHER = {"type": "function", "function": {"name": "weather", "parameters": CLOSED}}
+
+
+class Constraint(Chat):
+    def content(self, *args):
+        r = self.chat("-p", "x", "--json", "-n", 200, "--temp", 2, "--reasoning", "off", *args).json
+        self.assertEqual(r["finish_reason"], "stop")
+        return r["message"]["content"]
+
+    def test_of_the_content(self):
+        for seed in range(3):
+            value = json.loads(self.content("--json-schema", json.dumps(CLOSED), "--seed", seed))
+            self.assertIn(value["city"], ("Paris", "Oslo"))
+        self.assertIn(self.content("--choice", "red,green"), ("red", "green"))
+        self.assertRegex(self.content("--regex", "[a-c]{5}", "--format", "harmony"), "^[a-c]{5}$")
+
+    def test_everything_permitted_changes_nothing(self):
+        """Law 1, in thoughts that the prompt opened as well, about which a grammar of the content says nothing."""
+        thinks = tiny("thinks", keys={"tokenizer.chat_template": (tiny_gguf.STRING, TEMPLATE.replace("assistant: ", "assistant: <think>"))})
+        for model, grammar in ((self.model, "root ::= (!<[258]> | <[258]>)*"), (thinks, 'root ::= "yes"')):
+            args = ("chat", "-m", model, "-p", "Hello", "--temp", 0, "-n", 12, "--json", "--logits-hash")
+            free, bound = self.nib(*args).json, self.nib(*args, "--grammar", grammar).json
+            for key in ("message", "logits_hash", "finish_reason"):
+                self.assertEqual(free[key], bound[key])
+        self.assertIn("before it matched the grammar", self.nib(*args, "--grammar", grammar).err)
+
+    def test_calls(self):
+        tools, n_calls = self.file("w.json", [WEATHER, TOOL]), 0
+        for name in ("hermes", "qwen3-coder", "deepseek", "harmony", "gemma", "mistral", "llama3", "lfm2", "minimax-m3", "glm"):
+            r = self.chat("-p", "x", "--json", "-n", 600, "--temp", 2, "--reasoning", "off", "--tools", tools, "--tool-choice",
+                          "weather", "--format", name, "--seed", 1)
+            if r.json["finish_reason"] == "length":  # runs of blanks, between calls
+                continue
+            self.assertEqual((r.json["finish_reason"], r.json["message"]["content"], r.err.count("warning")), ("tool_calls", None, 0))
+            for call in r.json["message"]["tool_calls"]:
+                arguments = json.loads(call["function"]["arguments"])
+                self.assertEqual(call["function"]["name"], "weather")
+                self.assertIn(arguments.pop("city"), ("Paris", "Oslo"))
+                self.assertIn(arguments.pop("n", 0), range(10))
+                self.assertEqual(arguments, {})
+                n_calls += 1
+        self.assertGreater(n_calls, 5)
+
+    def test_none(self):
+        tools = self.file("w.json", [WEATHER])
+        r = self.chat("-p", "x", "--json", "--tools", tools, "--tool-choice", "none").json
+        self.assertEqual(r["message"]["content"], self.chat("-p", "x", "--json").json["message"]["content"])
+
+    def test_errors_come_before_the_model_is_loaded(self):
+        tools = self.file("w.json", [{"name": "a", "parameters": {"properties": {"x": {"if": {}}}}}])
+        ask = lambda *args, code=1: self.chat("-p", "x", *args, code=code).err
+        self.assertIn("#/0/parameters/properties/x/if", ask("--tools", tools, "--tool-choice", "required"))
+        self.assertIn('no tool is called "b"', ask("--tools", tools, "--tool-choice", "b", code=2))
+        self.assertIn("--tool-choice needs --tools", ask("--tool-choice", "auto", code=2))
+        self.assertIn("--regex", ask("--regex", "("))
+
+
 class Template(Chat):
     def test_none(self):
         r = self.nib("chat", "-m", tiny("tiny"), "-p", "Hello", code=2)

@@ -104,3 +104,16 @@ class Grammar(Case):
         named = path_of("named.gbnf", 'root ::= <s>')
         self.assertIn("needs a vocabulary", self.nib("grammar", "check", named, code=None).err)
         self.nib("grammar", "check", named, "-m", self.model)
+
+    def test_calls_of_tools(self):
+        tools = path_of("tools.json", json.dumps([{"name": "now", "parameters": {"type": "object", "additionalProperties": False}}]))
+        call = b'<tool_call>{"name": "now", "arguments": {}}</tool_call>'
+        args = ("--tools", tools, "--format", "hermes")
+        self.assertIn("rule 0 answer", self.nib("grammar", "explain", *args).out)
+        for choice, texts in (("auto", [call, b"No.", b"Yes. " + call]), ("required", [call, call + call]), ("now", [call])):
+            for text in texts:
+                self.assertEqual(self.nib("grammar", "test", *args, "--tool-choice", choice, stdin=text).out, "match\n")
+        self.nib("grammar", "test", *args, "--tool-choice", "required", stdin=b"No.", code=1)
+        self.nib("grammar", "test", *args, stdin=call.replace(b"{}", b'{"x": 1}'), code=1)
+        self.usage("grammar", "check", "x", "--tools", tools, says="instead of FILE")
+        self.usage("grammar", "check", *args, "--tool-choice", "none", says="nothing is left")

@@ -17,6 +17,15 @@ static bool reads_calls_only(const char *pattern) {
     return has(pattern, NIB_CHAT_CALL) && !has(pattern, NIB_CHAT_THINK) && !has(pattern, NIB_CHAT_TEXT);
 }
 
+/* Whether the opening of a rule is what ends a turn: where there is no token for it, generation ends with its text. */
+static bool is_stop(const nib_chat_shape *d, size_t rule) {
+    const char *pattern = d->format->rules[rule].pattern;
+    size_t n = nib_chat_shape_literal_len(pattern);
+    for (size_t i = 0; i < NIB_CHAT_MAX_STOPS && d->format->stops[i]; i++)
+        if (strlen(d->format->stops[i]) == n && memcmp(d->format->stops[i], pattern, n) == 0) return true;
+    return false;
+}
+
 /* Bits of the rules that the parser looks for at some place. */
 static unsigned rules_at(const nib_chat_shape *d, unsigned where) {
     unsigned set = 0;
@@ -133,8 +142,11 @@ static uint32_t draw_answer(nib_chat_shape *d) {
     draw_thinking(d);
     draw_called(d);
     unsigned all = rules_at(d, ~0u);
-    for (size_t i = 0; i < NIB_CHAT_MAX_RULES && !nib_chat_shape_failed(d); i++)
-        if (all >> i & 1) nib_chat_shape_draw_rule(d, i);
+    for (size_t i = 0; i < NIB_CHAT_MAX_RULES && !nib_chat_shape_failed(d); i++) {
+        if (!(all >> i & 1)) continue;
+        if (!is_stop(d, i)) nib_chat_shape_draw_rule(d, i);
+        else if (d->is_free) may_end(d, d->opened[i]);
+    }
     nib_chat_shape_fill(d);
     return root;
 }
