@@ -102,7 +102,7 @@ static bool tell_call(nib_server_choice *c, const nib_chat_event *event) {
     if (!nib_grow(&c->calls, &c->calls_capacity, c->n_calls + 1, sizeof *c->calls)) return false;
     nib_server_call *call = &c->calls[c->n_calls++];
     nib_server_event e = {.choice = c, .call = call, .call_index = c->n_calls - 1, .text = event->text};
-    *call = (nib_server_call){0};
+    *call = (nib_server_call){.content_at = c->content.len};
     put_call_id(c, call, event);
     nib_buf_append(&call->name, event->name.ptr, event->name.len);
     nib_buf_append(&call->arguments, event->text.ptr, event->text.len);

@@ -37,6 +37,7 @@ typedef enum nib_server_finish {
 
 typedef struct nib_server_call {
     nib_buf id, name, arguments;
+    size_t content_at; /* how much of the content came before it */
 } nib_server_call;
 
 typedef struct nib_server_token { /* with ask->logprobs */
