@@ -50,7 +50,13 @@ export async function request(path, { body, signal, quiet = false } = {}) {
     if (body) headers["Content-Type"] = "application/json";
     let response;
     try {
-      response = await fetch(path, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), signal, cache: "no-store" });
+      response = await fetch(path, {
+        method: body ? "POST" : "GET",
+        headers,
+        body: body && JSON.stringify(body),
+        signal,
+        cache: "no-store",
+      });
     } catch (error) {
       if (error.name === "AbortError") throw error;
       throw new ApiError(0, "The server cannot be reached.", null);
@@ -66,7 +72,8 @@ export const json = async (path, options) => (await request(path, options)).json
 // Calls onData for the data of each event of a stream, as it comes.
 export async function events(response, onData) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "", data = [];
+  let rest = "",
+    data = [];
   for (;;) {
     const { value, done } = await reader.read();
     if (done) return;
@@ -104,7 +111,10 @@ export function take(answer, chunk) {
 // Streams an answer: onChunk(answer) after each part of it. Resolves when it is complete.
 export async function chat(body, signal, onChunk) {
   const answer = { content: "", reasoning: "", calls: [], finish: null, usage: null };
-  const response = await request("/v1/chat/completions", { body: { ...body, stream: true, stream_options: { include_usage: true } }, signal });
+  const response = await request("/v1/chat/completions", {
+    body: { ...body, stream: true, stream_options: { include_usage: true } },
+    signal,
+  });
   let isDone = false;
   await events(response, (data) => {
     if (data === "[DONE]") isDone = true;

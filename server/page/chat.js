@@ -10,22 +10,27 @@ import * as tree from "./tree.js";
 
 const MAX_FILE = 1 << 20;
 const SAVE_EVERY = 1500; // ms, while an answer streams
-const IDEAS = ["Explain what a KV cache is, with a small example.", "Write a C function that reverses a linked list.",
-  "What can you help me with?"];
+const IDEAS = [
+  "Explain what a KV cache is, with a small example.",
+  "Write a C function that reverses a linked list.",
+  "What can you help me with?",
+];
 
 let talk = tree.newConversation();
 let views = new Map(); // by id of the node
-let live = null;       // {node, talk, abort, started, first, n, frame, saved}
-let files = [];        // attached, not sent yet
+let live = null; // {node, talk, abort, started, first, n, frame, saved}
+let files = []; // attached, not sent yet
 let model = { id: "", context: 0 };
-let isStuck = true;    // the newest text is kept in view
+let isStuck = true; // the newest text is kept in view
 
 // ---- what is shown
 
 const lastOf = (nodes) => nodes.at(-1) ?? null;
 
 function draw() {
-  const shown = tree.path(talk), list = $("messages"), next = new Map();
+  const shown = tree.path(talk),
+    list = $("messages"),
+    next = new Map();
   for (const node of shown) next.set(node.id, views.get(node.id) ?? new MessageView(node, actions));
   for (const [id, view] of views) if (next.get(id) !== view) view.element.remove();
   let at = list.firstElementChild;
@@ -44,14 +49,31 @@ function draw() {
 }
 
 function empty() {
-  return h("div.empty", {}, h("p.empty-title", {}, "What shall we think about?"),
+  return h(
+    "div.empty",
+    {},
+    h("p.empty-title", {}, "What shall we think about?"),
     h("p", {}, "Everything stays between this browser and ", h("strong", {}, location.host), "."),
     isRich ? null : h("p.note", {}, "This build has no Markdown: answers are shown as plain text."),
-    h("div.ideas", {}, IDEAS.map((idea) => h("button.idea", { type: "button", onclick: () => {
-      $("composer-text").value = idea;
-      resize();
-      $("composer-text").focus();
-    } }, idea))));
+    h(
+      "div.ideas",
+      {},
+      IDEAS.map((idea) =>
+        h(
+          "button.idea",
+          {
+            type: "button",
+            onclick: () => {
+              $("composer-text").value = idea;
+              resize();
+              $("composer-text").focus();
+            },
+          },
+          idea,
+        ),
+      ),
+    ),
+  );
 }
 
 function stick(isForced) {
@@ -109,26 +131,33 @@ export async function change(id, edit) {
 
 // What is known of a running answer: [time to the first token, per token, tokens].
 function liveStats() {
-  const now = performance.now(), { first, started, n } = live;
+  const now = performance.now(),
+    { first, started, n } = live;
   if (!first) return { ttft: now - started };
   return { ttft: first - started, tpot: n > 1 ? (now - first) / (n - 1) : undefined, generated: n };
 }
 
 function finalStats(of, usage) {
-  const { first, started, last, n } = of, generated = usage?.completion_tokens ?? n;
+  const { first, started, last, n } = of,
+    generated = usage?.completion_tokens ?? n;
   return {
-    ttft: first ? first - started : undefined, tpot: first && generated > 1 ? (last - first) / (generated - 1) : undefined,
-    total: performance.now() - started, generated, prompt: usage?.prompt_tokens, cached: usage?.prompt_tokens_details?.cached_tokens,
+    ttft: first ? first - started : undefined,
+    tpot: first && generated > 1 ? (last - first) / (generated - 1) : undefined,
+    total: performance.now() - started,
+    generated,
+    prompt: usage?.prompt_tokens,
+    cached: usage?.prompt_tokens_details?.cached_tokens,
   };
 }
 
 function onChunk(of, answer) {
   const { node } = of;
-  const isNew = answer.content.length !== node.content.length || answer.reasoning.length !== (node.reasoning ?? "").length || answer.calls.length;
-  node.content = answer.content;
+  const length = answer.content.length + answer.reasoning.length + JSON.stringify(answer.calls).length;
+  node.content = of.before + answer.content;
   if (answer.reasoning) node.reasoning = answer.reasoning;
   if (answer.calls.length) node.calls = answer.calls.filter(Boolean);
-  if (isNew) {
+  if (length > of.length) {
+    of.length = length;
     of.last = performance.now();
     of.first ??= of.last;
     of.n++;
@@ -151,18 +180,31 @@ function faultOf(error) {
   return `The page failed: ${error.message}`;
 }
 
-// Answers what stands behind `parent`.
-async function answer(parent) {
+// Answers `parent`; cut: an answer that stopped too early, which goes on.
+async function answer(parent, cut = null) {
   if (live) return;
-  const of = { talk, node: tree.add(talk, parent.id, { role: "assistant", model: model.id }), abort: new AbortController(),
-    started: performance.now(), first: null, last: 0, n: 0, frame: null, saved: performance.now() };
+  const of = {
+    talk,
+    node: cut ?? tree.add(talk, parent.id, { role: "assistant", model: model.id }),
+    before: cut?.content ?? "",
+    abort: new AbortController(),
+    started: performance.now(),
+    first: null,
+    last: 0,
+    n: 0,
+    length: 0,
+    frame: null,
+    saved: performance.now(),
+  };
   live = of;
+  delete of.node.finish;
   setPlace(talk.id);
   draw();
   stick(true);
   announce("The answer is being written");
   await save();
-  const body = { model: model.id || undefined, messages: tree.toMessages(talk, tree.pathTo(talk, parent)), ...toBody() };
+  const body = { model: model.id || undefined, messages: tree.toMessages(talk, tree.pathTo(talk, cut ?? parent)), ...toBody() };
+  if (cut) Object.assign(body, { continue_final_message: true, add_generation_prompt: false });
   let usage = null;
   try {
     const result = await streamChat(body, of.abort.signal, (part) => onChunk(of, part));
@@ -179,7 +221,13 @@ async function answer(parent) {
     draw();
     stick();
   }
-  announce(of.node.error ? `Error: ${of.node.error}` : of.node.finish === "stopped" ? "Stopped" : `Answer: ${of.node.content.slice(0, 500)}`);
+  announce(
+    of.node.error
+      ? `Error: ${of.node.error}`
+      : of.node.finish === "stopped"
+        ? "Stopped"
+        : `Answer: ${of.node.content.slice(0, 500)}`,
+  );
 }
 
 export function stop() {
@@ -187,7 +235,8 @@ export function stop() {
 }
 
 async function send() {
-  const box = $("composer-text"), content = box.value.trim();
+  const box = $("composer-text"),
+    content = box.value.trim();
   if (live || (!content && !files.length)) return;
   const parent = lastOf(tree.path(talk))?.id ?? "";
   const node = tree.add(talk, parent, { role: "user", content, ...(files.length ? { files } : {}) });
@@ -202,9 +251,11 @@ const actions = {
   isLive: (node) => live?.node === node,
   stats: (node) => (live?.node === node ? liveStats() : node.stats),
   siblings: (node) => tree.siblings(talk, node),
-  wantsResult: (node, call) => lastOf(tree.path(talk).filter((n) => n.role === "assistant")) === node &&
+  wantsResult: (node, call) =>
+    lastOf(tree.path(talk).filter((n) => n.role === "assistant")) === node &&
     !tree.path(talk).some((n) => n.role === "tool" && n.callId === call.id && n.created >= node.created),
-  again: (node) => answer(node.parent ? tree.find(talk, node.parent) : node),
+  again: (node) => answer(tree.find(talk, node.parent)),
+  goOn: (node) => answer(tree.find(talk, node.parent), node),
   async show(node, step) {
     tree.choose(talk, node);
     draw();
@@ -216,7 +267,13 @@ const actions = {
   async edit(node, text) {
     if (text === node.content || live) return;
     const { role, parent, files: kept, reasoning, calls } = node;
-    const added = tree.add(talk, parent, { role, content: text, ...(kept ? { files: kept } : {}), ...(reasoning ? { reasoning } : {}), ...(calls ? { calls } : {}) });
+    const added = tree.add(talk, parent, {
+      role,
+      content: text,
+      ...(kept ? { files: kept } : {}),
+      ...(reasoning ? { reasoning } : {}),
+      ...(calls ? { calls } : {}),
+    });
     if (role === "user") await answer(added);
     else {
       draw();
@@ -264,13 +321,23 @@ function drawComposer() {
 }
 
 function drawFiles() {
-  $("files").replaceChildren(...files.map((f, i) => h("li", {}, icon("file"), h("span", {}, f.name), h("small", {}, bytes(f.size)),
-    iconButton("close", `Remove ${f.name}`, () => {
-      files.splice(i, 1);
-      drawFiles();
-      resize();
-      $("composer-text").focus();
-    }))));
+  $("files").replaceChildren(
+    ...files.map((f, i) =>
+      h(
+        "li",
+        {},
+        icon("file"),
+        h("span", {}, f.name),
+        h("small", {}, bytes(f.size)),
+        iconButton("close", `Remove ${f.name}`, () => {
+          files.splice(i, 1);
+          drawFiles();
+          resize();
+          $("composer-text").focus();
+        }),
+      ),
+    ),
+  );
 }
 
 async function attach(list) {
@@ -301,15 +368,16 @@ function countDraft() {
   if (!text.trim()) {
     draft.n = 0;
     drawMeter();
-  } else if (draft.isAble) draft.timer = setTimeout(async () => {
-    try {
-      draft.n = (await json("/tokenize", { body: { content: text }, quiet: true })).tokens.length;
-    } catch (error) {
-      if (error.status === 404) draft.isAble = false;
-      draft.n = 0;
-    }
-    drawMeter();
-  }, 300);
+  } else if (draft.isAble)
+    draft.timer = setTimeout(async () => {
+      try {
+        draft.n = (await json("/tokenize", { body: { content: text }, quiet: true })).tokens.length;
+      } catch (error) {
+        if (error.status === 404) draft.isAble = false;
+        draft.n = 0;
+      }
+      drawMeter();
+    }, 300);
 }
 
 function drawMeter() {
@@ -317,7 +385,9 @@ function drawMeter() {
   const node = nodes.findLast((n) => n.role === "assistant" && (n.stats?.prompt || live?.node === n));
   const stats = node && actions.stats(node);
   const before = nodes.findLast((n) => n.stats?.prompt)?.stats;
-  const used = stats?.prompt ? stats.prompt + stats.generated : (before ? before.prompt + before.generated : 0) + (stats?.generated ?? 0);
+  const used = stats?.prompt
+    ? stats.prompt + stats.generated
+    : (before ? before.prompt + before.generated : 0) + (stats?.generated ?? 0);
   const parts = [];
   if (model.context) {
     const bar = h("span.bar", { "aria-hidden": "true" }, h("span.bar-used"), h("span.bar-draft"));
@@ -325,7 +395,13 @@ function drawMeter() {
     bar.children[1].style.width = `${Math.min(100, (100 * draft.n) / model.context)}%`;
     parts.push(bar);
   }
-  parts.push(h("span", { id: "meter-tokens" }, `${count(used)}${draft.n ? ` + ${count(draft.n)}` : ""}${model.context ? ` of ${count(model.context)}` : ""} tokens`));
+  parts.push(
+    h(
+      "span",
+      { id: "meter-tokens" },
+      `${count(used)}${draft.n ? ` + ${count(draft.n)}` : ""}${model.context ? ` of ${count(model.context)}` : ""} tokens`,
+    ),
+  );
   if (model.context && used + draft.n > model.context) parts.push(h("span.warn", {}, "too long for the context"));
   parts.push(h("span.spring"), h("span.keys", {}, h("kbd", {}, "Enter"), " sends, ", h("kbd", {}, "Shift Enter"), " new line"));
   $("meter").replaceChildren(...parts);
@@ -384,6 +460,7 @@ export async function start() {
     isStuck = s.scrollHeight - s.scrollTop - s.clientHeight < 40;
     $("jump").hidden = isStuck;
   });
+  new ResizeObserver(() => stick()).observe($("scroller"));
   $("jump").addEventListener("click", () => stick(true));
   setInterval(() => {
     if (live && !live.first) views.get(live.node.id)?.updateFoot(); // time runs while the prompt is computed

@@ -47,7 +47,8 @@ const PATHS = {
 };
 
 export function icon(name) {
-  const svg = document.createElementNS(SVG, "svg"), path = document.createElementNS(SVG, "path");
+  const svg = document.createElementNS(SVG, "svg"),
+    path = document.createElementNS(SVG, "path");
   svg.setAttribute("viewBox", "0 0 24 24");
   svg.setAttribute("aria-hidden", "true");
   svg.setAttribute("class", "icon");
@@ -117,23 +118,49 @@ export function saveFile(name, type, text) {
 // Asks in a dialog; fields: [{name, label, type, value, hint}]. Gives {name: value} or null when it was left.
 export function ask(title, text, fields, action) {
   const dialog = $("ask");
-  const inputs = fields.map((f) => h("input", { type: f.type ?? "text", name: f.name, value: f.value ?? "", checked: f.checked ?? false,
-    id: `ask-field-${f.name}`, autocomplete: "off", spellcheck: "false" }));
-  const rows = fields.map((f, i) => f.type === "checkbox"
-    ? h("label.check", {}, inputs[i], f.label)
-    : h("div.field", {}, h("label", { for: `ask-field-${f.name}` }, f.label), inputs[i]));
-  const form = h("form", { method: "dialog" },
-    h("h2", { id: "ask-title" }, title), text ? h("p", {}, text) : null, rows,
-    h("div.actions", {}, h("button.button.quiet", { type: "button", onclick: () => dialog.close("") }, "Cancel"),
-      h("button.button.primary", { value: "ok" }, action)));
+  const inputs = fields.map((f) =>
+    h("input", {
+      type: f.type ?? "text",
+      name: f.name,
+      value: f.value ?? "",
+      checked: f.checked ?? false,
+      id: `ask-field-${f.name}`,
+      autocomplete: "off",
+      spellcheck: "false",
+    }),
+  );
+  const rows = fields.map((f, i) =>
+    f.type === "checkbox"
+      ? h("label.check", {}, inputs[i], f.label)
+      : h("div.field", {}, h("label", { for: `ask-field-${f.name}` }, f.label), inputs[i]),
+  );
+  const form = h(
+    "form",
+    { method: "dialog" },
+    h("h2", { id: "ask-title" }, title),
+    text ? h("p", {}, text) : null,
+    rows,
+    h(
+      "div.actions",
+      {},
+      h("button.button.quiet", { type: "button", onclick: () => dialog.close("") }, "Cancel"),
+      h("button.button.primary", { value: "ok" }, action),
+    ),
+  );
   dialog.replaceChildren(form);
   dialog.returnValue = "";
   dialog.showModal();
   inputs[0]?.select?.();
   return new Promise((resolve) => {
-    dialog.addEventListener("close", () => {
-      const values = Object.fromEntries(fields.map((f, i) => [f.name, f.type === "checkbox" ? inputs[i].checked : inputs[i].value]));
-      resolve(dialog.returnValue === "ok" ? values : null);
-    }, { once: true });
+    dialog.addEventListener(
+      "close",
+      () => {
+        const values = Object.fromEntries(
+          fields.map((f, i) => [f.name, f.type === "checkbox" ? inputs[i].checked : inputs[i].value]),
+        );
+        resolve(dialog.returnValue === "ok" ? values : null);
+      },
+      { once: true },
+    );
   });
 }

@@ -4,8 +4,13 @@
 // turns: [{number, ms, parts: [request, tokens, is_prompt, …]}], missed, figures}. link: in the tree the page before (-1: none),
 // of a request's own page its sequence.
 
-export const FREE = 0, CACHED = 1, PINNED = 2, OWN = 3;
-const KEPT_TURNS = 400, KEPT_SECONDS = 60, WINDOW = 2; // seconds that a rate is taken over
+export const FREE = 0,
+  CACHED = 1,
+  PINNED = 2,
+  OWN = 3;
+const KEPT_TURNS = 400,
+  KEPT_SECONDS = 60,
+  WINDOW = 2; // seconds that a rate is taken over
 
 export class EngineState {
   constructor() {
@@ -14,7 +19,7 @@ export class EngineState {
     this.requests = [];
     this.turns = [];
     this.samples = []; // {t, prompts, answers}: tokens in all
-    this.rates = [];   // {t, prompts, answers}: tokens/s
+    this.rates = []; // {t, prompts, answers}: tokens/s
     this.totals = { prompts: 0, answers: 0 };
     this.figures = null;
   }
@@ -56,8 +61,13 @@ export class EngineState {
   takeRates(now) {
     this.samples.push({ t: now, ...this.totals });
     while (this.samples.length > 2 && this.samples[1].t < now - WINDOW) this.samples.shift();
-    const [from] = this.samples, seconds = Math.max(0.25, now - from.t);
-    this.rates.push({ t: now, prompts: (this.totals.prompts - from.prompts) / seconds, answers: (this.totals.answers - from.answers) / seconds });
+    const [from] = this.samples,
+      seconds = Math.max(0.25, now - from.t);
+    this.rates.push({
+      t: now,
+      prompts: (this.totals.prompts - from.prompts) / seconds,
+      answers: (this.totals.answers - from.answers) / seconds,
+    });
     while (this.rates.length && this.rates[0].t < now - KEPT_SECONDS) this.rates.shift();
   }
 
@@ -104,23 +114,30 @@ export class EngineState {
       if (!tails.has(r.page)) tails.set(r.page, []);
       tails.get(r.page).push(r);
     }
-    const nodes = [], open = [[-1, 0]];
-    let lanes = 0, deepest = 1, hidden = 0;
+    const nodes = [],
+      open = [[-1, 0]];
+    let lanes = 0,
+      deepest = 1,
+      hidden = 0;
     const held = (page) => this.holders[page]?.length ?? 0;
-    while (open.length) { // depth first; a node's lanes end where its last descendant's do
+    while (open.length) {
+      // depth first; a node's lanes end where its last descendant's do
       const [page, depth, parent] = open.pop();
       if (page === "end") {
         parent.lanes = lanes - parent.lane;
         continue;
       }
-      let at = page, to = depth;
+      let at = page,
+        to = depth;
       const chain = [];
-      if (at >= 0) for (chain.push(at), to++; below.get(at)?.length === 1 && !tails.has(at) && held(below.get(at)[0]) === held(at);) {
-        [at] = below.get(at);
-        chain.push(at);
-        to++;
-      }
-      const next = (below.get(at) ?? []).sort((a, b) => held(b) - held(a)), own = tails.get(at) ?? [];
+      if (at >= 0)
+        for (chain.push(at), to++; below.get(at)?.length === 1 && !tails.has(at) && held(below.get(at)[0]) === held(at);) {
+          [at] = below.get(at);
+          chain.push(at);
+          to++;
+        }
+      const next = (below.get(at) ?? []).sort((a, b) => held(b) - held(a)),
+        own = tails.get(at) ?? [];
       deepest = Math.max(deepest, to);
       const isLeaf = !next.length && !own.length;
       if (isLeaf && lanes >= maxLanes) {

@@ -8,9 +8,17 @@ import * as sidebar from "./sidebar.js";
 import * as store from "./store.js";
 
 const SHORTCUTS = [
-  ["Enter", "Send the message"], ["Shift Enter", "New line"], ["↑", "Edit the last message, when the field is empty"],
-  ["Esc", "Stop the answer; leave what is open"], ["Alt N", "New conversation"], ["Alt K", "Search conversations"],
-  ["Alt E", "Chat or engine"], ["Alt S", "Settings"], ["Alt T", "Colours"], ["Alt M", "To the message field"], ["?", "This list"],
+  ["Enter", "Send the message"],
+  ["Shift Enter", "New line"],
+  ["↑", "Edit the last message, when the field is empty"],
+  ["Esc", "Stop the answer; leave what is open"],
+  ["Alt N", "New conversation"],
+  ["Alt K", "Search conversations"],
+  ["Alt E", "Chat or engine"],
+  ["Alt S", "Settings"],
+  ["Alt T", "Colours"],
+  ["Alt M", "To the message field"],
+  ["?", "This list"],
 ];
 
 // ---- views
@@ -59,7 +67,8 @@ function setTheme(theme) {
 }
 
 function nextTheme() {
-  const names = Object.keys(THEMES), at = names.indexOf(document.documentElement.dataset.theme ?? "");
+  const names = Object.keys(THEMES),
+    at = names.indexOf(document.documentElement.dataset.theme ?? "");
   setTheme(names[(at + 1) % names.length]);
   announce($("theme-toggle").title);
 }
@@ -68,17 +77,41 @@ function nextTheme() {
 
 function openHelp() {
   const dialog = $("help");
-  dialog.replaceChildren(h("form", { method: "dialog" }, h("h2", { id: "help-title" }, "Keyboard"),
-    h("dl.shortcuts", {}, SHORTCUTS.map(([keys, what]) => [h("dt", {}, keys.split(" ").map((k) => h("kbd", {}, k))), h("dd", {}, what)])),
-    h("p.note", {}, h("a", { href: "/assets/licenses.txt", target: "_blank" }, "Licences of the libraries in this page")),
-    h("div.actions", {}, h("button.button.primary", {}, "Close"))));
+  dialog.replaceChildren(
+    h(
+      "form",
+      { method: "dialog" },
+      h("h2", { id: "help-title" }, "Keyboard"),
+      h(
+        "dl.shortcuts",
+        {},
+        SHORTCUTS.map(([keys, what]) => [
+          h(
+            "dt",
+            {},
+            keys.split(" ").map((k) => h("kbd", {}, k)),
+          ),
+          h("dd", {}, what),
+        ]),
+      ),
+      h("p.note", {}, h("a", { href: "/assets/licenses.txt", target: "_blank" }, "Licences of the libraries in this page")),
+      h("div.actions", {}, h("button.button.primary", {}, "Close")),
+    ),
+  );
   dialog.showModal();
 }
 
 let asking = null;
 async function askForKey(wasWrong) {
-  asking ??= ask("API key", wasWrong ? "The server does not know this key." : "This server answers to those who have a key.",
-    [{ name: "key", label: "Key", type: "password" }, { name: "keep", label: "Keep it in this browser", type: "checkbox" }], "Use it");
+  asking ??= ask(
+    "API key",
+    wasWrong ? "The server does not know this key." : "This server answers to those who have a key.",
+    [
+      { name: "key", label: "Key", type: "password" },
+      { name: "keep", label: "Keep it in this browser", type: "checkbox" },
+    ],
+    "Use it",
+  );
   const values = await asking;
   asking = null;
   if (!values?.key) return false;
@@ -88,8 +121,14 @@ async function askForKey(wasWrong) {
 
 // ---- shortcuts
 
-const ALT = { n: () => newChat(), k: () => (showSidebar(true), $("search").focus()), e: toggleView, t: nextTheme,
-  s: () => settings(), m: () => ((location.hash = "#chat"), $("composer-text").focus()) };
+const ALT = {
+  n: () => newChat(),
+  k: () => (showSidebar(true), $("search").focus()),
+  e: toggleView,
+  t: nextTheme,
+  s: () => settings(),
+  m: () => ((location.hash = "#chat"), $("composer-text").focus()),
+};
 
 function onKey(event) {
   if (document.querySelector("dialog[open]")) return;
@@ -99,7 +138,7 @@ function onKey(event) {
     event.preventDefault();
     ALT[letter]();
   } else if (event.key === "Escape") {
-    if ($("app").classList.contains("with-sidebar")) showSidebar(false), $("sidebar-open").focus();
+    if ($("app").classList.contains("with-sidebar")) (showSidebar(false), $("sidebar-open").focus());
     else chat.stop();
   } else if (event.key === "?" && !isTyping) openHelp();
 }

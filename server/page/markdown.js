@@ -14,7 +14,11 @@ const escapes = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&
 const escape = (text) => text.replace(/[&<>"']/g, (c) => escapes[c]);
 
 // Tags that may stand in Markdown, without attributes; any other is shown as the text that it is.
-const TAGS = /&lt;(\/?(?:b|blockquote|br|code|dd|del|details|dl|dt|em|h[1-6]|hr|i|kbd|li|mark|ol|p|pre|s|strong|sub|summary|sup|table|tbody|td|th|thead|tr|u|ul))\s*\/?&gt;/gi;
+const PLAIN = (
+  "b blockquote br code dd del details dl dt em h1 h2 h3 h4 h5 h6 hr i " +
+  "kbd li mark ol p pre s strong sub summary sup table tbody td th thead tr u ul"
+).split(" ");
+const TAGS = new RegExp(`&lt;(/?(?:${PLAIN.join("|")}))\\s*/?&gt;`, "gi");
 
 const renderer = {
   html({ text }) {
@@ -28,14 +32,13 @@ const renderer = {
   },
   image({ href, text }) {
     return /^data:image\/(png|jpeg|gif|webp);/i.test(href)
-      ? `<img src="${escape(href)}" alt="${escape(text)}">` : `<a href="${escape(href)}">${escape(text || "picture")}</a>`;
+      ? `<img src="${escape(href)}" alt="${escape(text)}">`
+      : `<a href="${escape(href)}">${escape(text || "picture")}</a>`;
   },
 };
 
 const CLEAN = {
-  ALLOWED_TAGS: ["a", "b", "blockquote", "br", "code", "dd", "del", "details", "dl", "dt", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr",
-    "i", "img", "input", "kbd", "li", "mark", "ol", "p", "pre", "s", "span", "strong", "sub", "summary", "sup", "table", "tbody", "td", "th",
-    "thead", "tr", "u", "ul"],
+  ALLOWED_TAGS: [...PLAIN, "a", "img", "input", "span"],
   ALLOWED_ATTR: ["href", "class", "alt", "src", "start", "align", "colspan", "rowspan", "type", "checked", "disabled", "open"],
   ADD_URI_SAFE_ATTR: ["start", "align", "colspan", "rowspan", "type", "checked", "disabled", "open"], // no addresses
   ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|data:image\/(?:png|jpeg|gif|webp);)/i,
@@ -47,7 +50,11 @@ const CLEAN = {
 if (isRich) {
   marked.use({ gfm: true, renderer });
   DOMPurify.addHook("uponSanitizeAttribute", (node, data) => {
-    if (data.attrName === "class") data.attrValue = data.attrValue.split(/\s+/).filter((c) => /^(hljs|language)-[\w+#.-]*$/.test(c)).join(" ");
+    if (data.attrName === "class")
+      data.attrValue = data.attrValue
+        .split(/\s+/)
+        .filter((c) => /^(hljs|language)-[\w+#.-]*$/.test(c))
+        .join(" ");
     if (data.attrName === "src" && !/^data:image\//i.test(data.attrValue)) data.keepAttr = false;
     if (data.attrName === "href" && /^data:/i.test(data.attrValue)) data.keepAttr = false;
   });
@@ -99,8 +106,10 @@ export function render(element, text) {
     element.textContent = text;
     return;
   }
-  const tokens = marked.lexer(text), links = tokens.links;
-  const shown = element.blocks ?? [], next = [];
+  const tokens = marked.lexer(text),
+    links = tokens.links;
+  const shown = element.blocks ?? [],
+    next = [];
   const isLinked = Object.keys(links).length > 0; // a definition below may change what is above
   let isSame = !isLinked;
   for (const [i, token] of tokens.filter((t) => t.type !== "space").entries()) {

@@ -3,8 +3,12 @@ import { bytes, copyText, count, h, icon, iconButton, milliseconds, plural } fro
 import { render } from "./markdown.js";
 
 const ROLES = { user: "You", assistant: "Assistant", tool: "Result" };
-const FINISH = { length: "cut: the longest answer that was asked for, or the end of the context", stopped: "stopped",
-  content_filter: "cut by a filter" };
+const FINISH = {
+  length: "Cut: it has the length that was asked for, or fills the context.",
+  stopped: "Stopped.",
+  timeout: "Cut: it took too long.",
+  content_filter: "Cut by a filter.",
+};
 
 const pretty = (json) => {
   try {
@@ -23,7 +27,11 @@ export function figures(stats) {
     parts.push([`${(1000 / stats.tpot).toFixed(1)} tokens/s`, "Tokens of the answer per second, after the first"]);
   }
   if (stats?.generated) parts.push([plural(stats.generated, "token"), "Tokens of the answer"]);
-  if (stats?.prompt) parts.push([`prompt ${count(stats.prompt)}, ${count(stats.cached ?? 0)} cached`, "Tokens of the prompt, and those of them that were found computed"]);
+  if (stats?.prompt)
+    parts.push([
+      `prompt ${count(stats.prompt)}, ${count(stats.cached ?? 0)} cached`,
+      "Tokens of the prompt, and those of them that were found computed",
+    ]);
   return parts;
 }
 
@@ -35,11 +43,22 @@ export class MessageView {
     this.thinking = null;
     this.calls = [];
     this.foot = h("div.message-foot");
-    this.files = h("ul.files", { "aria-label": "Files of this message" },
-      (node.files ?? []).map((f) => h("li", {}, icon("file"), h("span", {}, f.name), h("small", {}, bytes(f.size ?? f.text.length)))));
+    this.files = h(
+      "ul.files",
+      { "aria-label": "Files of this message" },
+      (node.files ?? []).map((f) =>
+        h("li", {}, icon("file"), h("span", {}, f.name), h("small", {}, bytes(f.size ?? f.text.length))),
+      ),
+    );
     const name = ROLES[node.role];
-    this.element = h(`article.message.${node.role}`, { "aria-label": name, "data-id": node.id },
-      h("h2.visually-hidden", {}, name), node.files?.length ? this.files : null, this.body, this.foot);
+    this.element = h(
+      `article.message.${node.role}`,
+      { "aria-label": name, "data-id": node.id },
+      h("h2.visually-hidden", {}, name),
+      node.files?.length ? this.files : null,
+      this.body,
+      this.foot,
+    );
     this.update();
   }
 
@@ -66,9 +85,21 @@ export class MessageView {
     this.note?.remove();
     this.note = null;
     if (node.error) {
-      this.note = h("div.fault", { role: "group", "aria-label": "Error" }, h("p", {}, node.error),
-        h("button.button", { type: "button", onclick: () => this.actions.again(node) }, icon("again"), "Try again"));
-    } else if (!isLive && FINISH[node.finish]) this.note = h("p.finish", {}, FINISH[node.finish]);
+      this.note = h(
+        "div.fault",
+        { role: "group", "aria-label": "Error" },
+        h("p", {}, node.error),
+        h("button.button", { type: "button", onclick: () => this.actions.again(node) }, icon("again"), "Try again"),
+      );
+    } else if (!isLive && FINISH[node.finish])
+      this.note = h(
+        "p.finish",
+        {},
+        FINISH[node.finish],
+        node.content && node.finish !== "content_filter"
+          ? h("button.button", { type: "button", onclick: () => this.actions.goOn(node) }, "Go on")
+          : null,
+      );
     if (this.note) this.foot.before(this.note);
   }
 
@@ -88,7 +119,8 @@ export class MessageView {
 
   updateCall(i, call) {
     if (!this.calls[i]) {
-      const code = h("pre", { tabindex: "0" }), name = h("code");
+      const code = h("pre", { tabindex: "0" }),
+        name = h("code");
       const box = h("section.call", { "aria-label": "Tool call" }, h("div.call-head", {}, icon("tool"), "calls ", name), code);
       this.calls[i] = { box, code, name };
       this.foot.before(box);
@@ -103,10 +135,19 @@ export class MessageView {
   askResult(box, call) {
     if (box.querySelector(".call-result")) return;
     const text = h("textarea", { rows: "2", "aria-label": `Result of ${call.name}`, placeholder: "What the tool answers" });
-    box.append(h("form.call-result", { onsubmit: (event) => {
-      event.preventDefault();
-      this.actions.result(this.node, call, text.value);
-    } }, text, h("button.button", {}, "Give the result")));
+    box.append(
+      h(
+        "form.call-result",
+        {
+          onsubmit: (event) => {
+            event.preventDefault();
+            this.actions.result(this.node, call, text.value);
+          },
+        },
+        text,
+        h("button.button", {}, "Give the result"),
+      ),
+    );
   }
 
   updateFoot() {
@@ -122,12 +163,17 @@ export class MessageView {
   }
 
   siblings() {
-    const all = this.actions.siblings(this.node), at = all.indexOf(this.node);
+    const all = this.actions.siblings(this.node),
+      at = all.indexOf(this.node);
     if (all.length < 2) return null;
     const go = (step) => () => this.actions.show(all[at + step], step);
-    return h("div.siblings", { role: "group", "aria-label": "Versions" },
-      iconButton("left", "Version before", go(-1), { disabled: at === 0 }), h("span", {}, `${at + 1}/${all.length}`),
-      iconButton("right", "Next version", go(1), { disabled: at === all.length - 1 }));
+    return h(
+      "div.siblings",
+      { role: "group", "aria-label": "Versions" },
+      iconButton("left", "Version before", go(-1), { disabled: at === 0 }),
+      h("span", {}, `${at + 1}/${all.length}`),
+      iconButton("right", "Next version", go(1), { disabled: at === all.length - 1 }),
+    );
   }
 
   buttons() {
@@ -135,32 +181,51 @@ export class MessageView {
     const copy = iconButton("copy", "Copy", () => copyText(node.content, copy));
     const again = node.role === "assistant" ? iconButton("again", "Answer again", () => actions.again(node)) : null;
     const edit = node.role === "tool" ? null : iconButton("edit", "Edit", () => this.edit());
-    return h("div.buttons", { role: "group", "aria-label": "Actions" }, copy, edit, again,
+    return h(
+      "div.buttons",
+      { role: "group", "aria-label": "Actions" },
+      copy,
+      edit,
+      again,
       iconButton("branch", "Go on in a new conversation", () => actions.branch(node)),
-      iconButton("trash", "Delete from here on", () => actions.remove(node)));
+      iconButton("trash", "Delete from here on", () => actions.remove(node)),
+    );
   }
 
   edit() {
     const { node, actions } = this;
-    const text = h("textarea", { value: node.content, rows: String(Math.min(16, node.content.split("\n").length + 1)), "aria-label": "Edit the message" });
+    const text = h("textarea", {
+      value: node.content,
+      rows: String(Math.min(16, node.content.split("\n").length + 1)),
+      "aria-label": "Edit the message",
+    });
     const close = () => {
       form.replaceWith(this.body);
       this.foot.hidden = false;
     };
-    const form = h("form.edit", {
-      onsubmit: (event) => {
-        event.preventDefault();
-        close();
-        actions.edit(node, text.value);
-      },
-      onkeydown: (event) => {
-        if (event.key === "Escape") {
-          event.stopPropagation();
+    const form = h(
+      "form.edit",
+      {
+        onsubmit: (event) => {
+          event.preventDefault();
           close();
-        } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
+          actions.edit(node, text.value);
+        },
+        onkeydown: (event) => {
+          if (event.key === "Escape") {
+            event.stopPropagation();
+            close();
+          } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
+        },
       },
-    }, text, h("div.actions", {}, h("button.button.quiet", { type: "button", onclick: close }, "Cancel"),
-      h("button.button.primary", {}, node.role === "user" ? "Send" : "Keep")));
+      text,
+      h(
+        "div.actions",
+        {},
+        h("button.button.quiet", { type: "button", onclick: close }, "Cancel"),
+        h("button.button.primary", {}, node.role === "user" ? "Send" : "Keep"),
+      ),
+    );
     this.body.replaceWith(form);
     this.foot.hidden = true;
     text.focus();

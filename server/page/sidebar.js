@@ -3,9 +3,15 @@ import { $, announce, ask, h, iconButton, plural, saveFile, toast } from "./dom.
 import * as store from "./store.js";
 import { fromFile, newId, titleOf, toFile, toMarkdown } from "./tree.js";
 
-let entries = [], current = "", handlers = {};
+let entries = [],
+  current = "",
+  handlers = {};
 
-const fileName = (title) => title.replace(/[^\p{L}\p{N} _-]+/gu, "").trim().slice(0, 60) || "conversation";
+const fileName = (title) =>
+  title
+    .replace(/[^\p{L}\p{N} _-]+/gu, "")
+    .trim()
+    .slice(0, 60) || "conversation";
 const today = () => new Date().toISOString().slice(0, 10);
 
 function dayOf(time) {
@@ -30,7 +36,12 @@ async function remove(entry) {
 }
 
 async function exportOne(entry) {
-  const values = await ask("Export", entry.title, [{ name: "markdown", label: "As Markdown, to read (only what is shown)", type: "checkbox" }], "Export");
+  const values = await ask(
+    "Export",
+    entry.title,
+    [{ name: "markdown", label: "As Markdown, to read (only what is shown)", type: "checkbox" }],
+    "Export",
+  );
   const talk = values && (await store.load(entry.id));
   if (!talk) return;
   if (values.markdown) saveFile(`${fileName(titleOf(talk))}.md`, "text/markdown", toMarkdown(talk));
@@ -38,11 +49,28 @@ async function exportOne(entry) {
 }
 
 function row(entry) {
-  const open = h("button.conversation", { type: "button", "aria-current": entry.id === current ? "true" : null,
-    onclick: () => handlers.open(entry.id), title: entry.title }, entry.title);
-  return h("li", { class: entry.id === current ? "current" : "" }, open, h("div.row-tools", {},
-    iconButton("edit", `Rename ${entry.title}`, () => rename(entry)), iconButton("download", `Export ${entry.title}`, () => exportOne(entry)),
-    iconButton("trash", `Delete ${entry.title}`, () => remove(entry))));
+  const open = h(
+    "button.conversation",
+    {
+      type: "button",
+      "aria-current": entry.id === current ? "true" : null,
+      onclick: () => handlers.open(entry.id),
+      title: entry.title,
+    },
+    entry.title,
+  );
+  return h(
+    "li",
+    { class: entry.id === current ? "current" : "" },
+    open,
+    h(
+      "div.row-tools",
+      {},
+      iconButton("edit", `Rename ${entry.title}`, () => rename(entry)),
+      iconButton("download", `Export ${entry.title}`, () => exportOne(entry)),
+      iconButton("trash", `Delete ${entry.title}`, () => remove(entry)),
+    ),
+  );
 }
 
 function draw() {

@@ -5,10 +5,11 @@ import { titleOf } from "./tree.js";
 const memory = new Map();
 let database = null;
 
-const done = (request) => new Promise((resolve, reject) => {
-  request.onsuccess = () => resolve(request.result);
-  request.onerror = () => reject(request.error);
-});
+const done = (request) =>
+  new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
 
 export async function open() {
   try {
@@ -28,12 +29,16 @@ const entry = (talk) => ({ id: talk.id, title: titleOf(talk), updated: talk.upda
 
 // The titles, newest first.
 export async function list() {
-  const entries = database ? await done(database.transaction("list").objectStore("list").getAll()) : [...memory.values()].map(entry);
+  const entries = database
+    ? await done(database.transaction("list").objectStore("list").getAll())
+    : [...memory.values()].map(entry);
   return entries.sort((a, b) => b.updated - a.updated);
 }
 
 export async function load(id) {
-  return database ? done(database.transaction("conversations").objectStore("conversations").get(id)) : structuredClone(memory.get(id));
+  return database
+    ? done(database.transaction("conversations").objectStore("conversations").get(id))
+    : structuredClone(memory.get(id));
 }
 
 export async function all() {

@@ -5,7 +5,8 @@
 //
 // A node stands behind its parent in the list, so there are no circles. Editing and asking again add siblings.
 
-export const newId = () => crypto.randomUUID?.() ?? Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16)).join("");
+export const newId = () =>
+  crypto.randomUUID?.() ?? Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16)).join("");
 
 export function newConversation(system = "") {
   const now = Date.now();
@@ -92,7 +93,11 @@ export function toMessages(talk, nodes) {
     else {
       const message = { role: "assistant", content: node.content };
       if (node.calls?.length)
-        message.tool_calls = node.calls.map((c) => ({ id: c.id, type: "function", function: { name: c.name, arguments: c.arguments } }));
+        message.tool_calls = node.calls.map((c) => ({
+          id: c.id,
+          type: "function",
+          function: { name: c.name, arguments: c.arguments },
+        }));
       messages.push(message);
     }
   }
@@ -125,11 +130,17 @@ function checkNode(raw, ids) {
   const node = { id: raw.id, parent, role: raw.role, content: text(raw.content), created: time(raw.created) };
   for (const name of ["reasoning", "callId", "finish", "error", "model"]) if (text(raw[name])) node[name] = raw[name];
   if (Array.isArray(raw.files))
-    node.files = raw.files.filter((f) => f && text(f.name)).map((f) => ({ name: f.name, text: text(f.text), size: text(f.text).length }));
+    node.files = raw.files
+      .filter((f) => f && text(f.name))
+      .map((f) => ({ name: f.name, text: text(f.text), size: text(f.text).length }));
   if (Array.isArray(raw.calls))
-    node.calls = raw.calls.filter((c) => c && text(c.name)).map((c) => ({ id: text(c.id), name: c.name, arguments: text(c.arguments) }));
+    node.calls = raw.calls
+      .filter((c) => c && text(c.name))
+      .map((c) => ({ id: text(c.id), name: c.name, arguments: text(c.arguments) }));
   if (raw.stats && typeof raw.stats === "object")
-    node.stats = Object.fromEntries(["prompt", "cached", "generated", "ttft", "tpot", "total"].map((k) => [k, number(raw.stats[k])]));
+    node.stats = Object.fromEntries(
+      ["prompt", "cached", "generated", "ttft", "tpot", "total"].map((k) => [k, number(raw.stats[k])]),
+    );
   return node;
 }
 
@@ -144,7 +155,8 @@ export function fromFile(json) {
   if (data?.format !== "nib conversations" || !Array.isArray(data.conversations))
     throw new Error("This file holds no conversations of nib.");
   return data.conversations.map((raw, i) => {
-    if (!raw || typeof raw !== "object" || !Array.isArray(raw.nodes)) throw new Error(`Conversation ${i + 1} of the file is damaged.`);
+    if (!raw || typeof raw !== "object" || !Array.isArray(raw.nodes))
+      throw new Error(`Conversation ${i + 1} of the file is damaged.`);
     const talk = newConversation(text(raw.system));
     const ids = new Set([]);
     talk.id = text(raw.id) || talk.id;

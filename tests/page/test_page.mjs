@@ -15,7 +15,8 @@ const [modules, assets, nib, model] = process.argv.slice(2);
 const { chromium } = createRequire(resolve(modules, "x"))("playwright-core");
 const axe = readFileSync(join(modules, "node_modules/axe-core/axe.min.js"), "utf8");
 const program = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].find(existsSync);
-const mock = await start(assets), browser = await chromium.launch({ executablePath: program, args: ["--no-sandbox"] });
+const mock = await start(assets),
+  browser = await chromium.launch({ executablePath: program, args: ["--no-sandbox"] });
 const temporary = mkdtempSync(join(tmpdir(), "nib-page-"));
 const isRich = !readFileSync(join(assets, "assets/libraries.js"), "utf8").includes("null");
 const tests = [];
@@ -32,13 +33,24 @@ async function say(page, text) {
 const answered = (page) => page.waitForFunction(() => document.getElementById("stop").hidden);
 const texts = (page, role) => page.locator(`.message.${role} .md`).allInnerTexts();
 const button = (page, message, name) => page.locator(".message").nth(message).getByRole("button", { name, exact: true });
-const shot = (page, name) => process.env.NIB_PAGE_SHOTS && page.screenshot({ path: join(process.env.NIB_PAGE_SHOTS, `${name}.png`) });
+const shot = (page, name) =>
+  process.env.NIB_PAGE_SHOTS && page.screenshot({ path: join(process.env.NIB_PAGE_SHOTS, `${name}.png`) });
 
 async function checkAxe(page, what) {
   await page.evaluate(axe);
   const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
   const faults = violations.filter((v) => ["serious", "critical"].includes(v.impact));
-  assert.deepEqual(faults.map((v) => `${v.id}: ${v.nodes.map((n) => n.html).slice(0, 3).join(" ")}`), [], what);
+  assert.deepEqual(
+    faults.map(
+      (v) =>
+        `${v.id}: ${v.nodes
+          .map((n) => n.html)
+          .slice(0, 3)
+          .join(" ")}`,
+    ),
+    [],
+    what,
+  );
 }
 
 // ---- the chat
@@ -54,42 +66,63 @@ test("an answer streams, with its figures", async (page) => {
   const aborted = mock.aborted;
   await page.keyboard.press("Escape");
   await answered(page);
-  assert.match(await page.locator(".finish").innerText(), /stopped/);
+  assert.match(await page.locator(".finish").innerText(), /Stopped/);
   assert.equal(mock.aborted, aborted + 1);
   assert.equal(await page.evaluate(() => document.getElementById("status").textContent), "Stopped");
+  const [cut] = await texts(page, "assistant");
+  await page.getByRole("button", { name: "Go on", exact: true }).click();
+  await page.waitForFunction(() => document.querySelector(".assistant .md").innerText.endsWith("the end."));
+  await answered(page);
+  assert.equal((await texts(page, "assistant"))[0], `${cut.trimEnd()} the end.`);
+  assert.deepEqual(
+    mock.requests.at(-1).messages.map((m) => m.role),
+    ["user", "assistant"],
+  );
   await say(page, "hello");
   assert.match(await page.locator(".assistant .stats").last().innerText(), /prompt 158, 128 cached/);
   assert.match(await page.locator("#meter-tokens").innerText(), /^16\d of 8,192 tokens$/);
 });
 
-test("Markdown becomes elements, code is coloured", async (page) => {
-  await say(page, "markdown");
-  assert.equal(await page.locator(".assistant h2 ~ .md h2, .assistant .md h2").innerText(), "A list, twice as fast");
-  assert.ok(await page.locator(".code .hljs-keyword").count() >= 2);
-  assert.equal(await page.locator(".assistant table tr").count(), 3);
-  assert.equal(await page.locator(".assistant input[type=checkbox]:disabled").count(), 2);
-  assert.equal(await page.locator(".assistant .md a").getAttribute("rel"), "noopener noreferrer nofollow");
-  const whole = await page.evaluate(async () => {
-    const { render } = await import("/assets/markdown.js"), { RICH } = window;
-    const element = document.createElement("div"), again = document.createElement("div");
-    for (let n = 1; n <= RICH.length; n += 7) render(element, RICH.slice(0, n));
-    render(element, RICH);
-    render(again, RICH);
-    return element.innerHTML === again.innerHTML;
-  });
-  assert.ok(whole, "streamed in pieces it looks as at once");
-}, { needsLibraries: true });
+test(
+  "Markdown becomes elements, code is coloured",
+  async (page) => {
+    await say(page, "markdown");
+    assert.equal(await page.locator(".assistant h2 ~ .md h2, .assistant .md h2").innerText(), "A list, twice as fast");
+    assert.ok((await page.locator(".code .hljs-keyword").count()) >= 2);
+    assert.equal(await page.locator(".assistant table tr").count(), 3);
+    assert.equal(await page.locator(".assistant input[type=checkbox]:disabled").count(), 2);
+    assert.equal(await page.locator(".assistant .md a").getAttribute("rel"), "noopener noreferrer nofollow");
+    const whole = await page.evaluate(async () => {
+      const { render } = await import("/assets/markdown.js"),
+        { RICH } = window;
+      const element = document.createElement("div"),
+        again = document.createElement("div");
+      for (let n = 1; n <= RICH.length; n += 7) render(element, RICH.slice(0, n));
+      render(element, RICH);
+      render(again, RICH);
+      return element.innerHTML === again.innerHTML;
+    });
+    assert.ok(whole, "streamed in pieces it looks as at once");
+  },
+  { needsLibraries: true },
+);
 
 test("what a model writes cannot act", async (page) => {
   await say(page, "evil");
   await page.waitForTimeout(200);
   assert.equal(await page.evaluate(() => window.pwned), undefined);
-  const bad = await page.evaluate(() => [...document.querySelectorAll(".assistant *")].flatMap((e) => {
-    const names = e.getAttributeNames().filter((n) => n.startsWith("on") || n === "style" || n === "srcset" || (n === "id" && e.closest(".md")));
-    const isBad = ["SCRIPT", "IFRAME", "FORM", "STYLE", "OBJECT", "EMBED", "MATH", "LINK"].includes(e.tagName) || (e.closest(".md") && e.tagName === "svg" && !e.matches(".icon"));
-    const address = e.getAttribute("href") ?? e.getAttribute("src") ?? "";
-    return [...names, ...(isBad ? [e.tagName] : []), ...(address && !/^(https:|data:image)/.test(address) ? [address] : [])];
-  }));
+  const bad = await page.evaluate(() =>
+    [...document.querySelectorAll(".assistant *")].flatMap((e) => {
+      const names = e
+        .getAttributeNames()
+        .filter((n) => n.startsWith("on") || n === "style" || n === "srcset" || (n === "id" && e.closest(".md")));
+      const isBad =
+        ["SCRIPT", "IFRAME", "FORM", "STYLE", "OBJECT", "EMBED", "MATH", "LINK"].includes(e.tagName) ||
+        (e.closest(".md") && e.tagName === "svg" && !e.matches(".icon"));
+      const address = e.getAttribute("href") ?? e.getAttribute("src") ?? "";
+      return [...names, ...(isBad ? [e.tagName] : []), ...(address && !/^(https:|data:image)/.test(address) ? [address] : [])];
+    }),
+  );
   assert.deepEqual(bad, []);
   assert.equal(await page.locator(".assistant .md .toast").count(), 0);
   await page.evaluate(async (html) => {
@@ -114,7 +147,11 @@ test("names of files and conversations are text", async (page) => {
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => document.querySelector(".conversation").textContent.startsWith("<script>"));
   assert.equal(await page.evaluate(() => window.pwned), undefined);
-  await page.setInputFiles("#attach-file", { name: "a.bin", mimeType: "application/octet-stream", buffer: Buffer.from([0xff, 0xfe, 0]) });
+  await page.setInputFiles("#attach-file", {
+    name: "a.bin",
+    mimeType: "application/octet-stream",
+    buffer: Buffer.from([0xff, 0xfe, 0]),
+  });
   await page.waitForFunction(() => document.getElementById("toast").textContent.includes("a.bin is no text"));
 });
 
@@ -137,8 +174,13 @@ test("tool calls are shown and given results", async (page) => {
   await answered(page);
   const { messages } = mock.requests.at(-1);
   assert.deepEqual(messages.slice(1), [
-    { role: "assistant", content: "", tool_calls: [{ id: "call_1", type: "function", function: { name: "weather", arguments: '{"city":"Paris","days":2}' } }] },
-    { role: "tool", tool_call_id: "call_1", content: "sunny" }]);
+    {
+      role: "assistant",
+      content: "",
+      tool_calls: [{ id: "call_1", type: "function", function: { name: "weather", arguments: '{"city":"Paris","days":2}' } }],
+    },
+    { role: "tool", tool_call_id: "call_1", content: "sunny" },
+  ]);
   assert.equal((await texts(page, "assistant"))[1], "The tool said sunny.");
 });
 
@@ -200,7 +242,11 @@ test("conversations outlive the page, leave it and come back", async (page) => {
   assert.deepEqual(await texts(page, "assistant"), ["Answer 1: keep me"]);
   await page.setInputFiles("#import-file", path); // once more: a copy, nothing is overwritten
   await page.waitForFunction(() => document.querySelectorAll(".conversation").length === 2);
-  for (const [wrong, words] of [["no json", "no JSON"], ["{}", "no conversations"], ['{"format":"nib conversations","conversations":[{"nodes":[{"id":"a","parent":"b","role":"user"}]}]}', "damaged"]]) {
+  for (const [wrong, words] of [
+    ["no json", "no JSON"],
+    ["{}", "no conversations"],
+    ['{"format":"nib conversations","conversations":[{"nodes":[{"id":"a","parent":"b","role":"user"}]}]}', "damaged"],
+  ]) {
     writeFileSync(join(temporary, "wrong.json"), wrong);
     await page.setInputFiles("#import-file", join(temporary, "wrong.json"));
     await page.waitForFunction((w) => document.getElementById("toast").textContent.includes(w), words);
@@ -232,35 +278,49 @@ test("settings and the system prompt are sent and kept", async (page) => {
   assert.equal(mock.requests.at(-1).temperature, 0.5);
 });
 
-test("errors are told, and tried again", async (page) => {
-  mock.busy = true;
-  await say(page, "hello");
-  assert.match(await page.locator(".fault p").innerText(), /try again later \(503\)/);
-  mock.busy = false;
-  await page.getByRole("button", { name: "Try again" }).click();
-  await answered(page);
-  assert.equal(await page.locator(".fault").count(), 0);
-  await say(page, "midway");
-  assert.match(await page.locator(".fault p").innerText(), /NaN/);
-  assert.equal((await texts(page, "assistant"))[1], "So far so good");
-}, { allowed: /503/ });
-
-test("a key is asked for", async (page) => {
-  mock.key = "secret";
-  try {
-    await page.reload();
-    for (const key of ["wrong", "secret"]) {
-      await page.waitForSelector("#ask[open] #ask-field-key");
-      await page.fill("#ask-field-key", key);
-      await page.keyboard.press("Enter");
-      await page.waitForFunction((k) => k === "wrong" ? document.querySelector("#ask").innerText.includes("does not know") : document.getElementById("model").textContent.includes("SmolLM2"), key);
-    }
+test(
+  "errors are told, and tried again",
+  async (page) => {
+    mock.busy = true;
     await say(page, "hello");
-    assert.match((await texts(page, "assistant"))[0], /^Answer/);
-  } finally {
-    mock.key = null;
-  }
-}, { allowed: /401/ });
+    assert.match(await page.locator(".fault p").innerText(), /try again later \(503\)/);
+    mock.busy = false;
+    await page.getByRole("button", { name: "Try again" }).click();
+    await answered(page);
+    assert.equal(await page.locator(".fault").count(), 0);
+    await say(page, "midway");
+    assert.match(await page.locator(".fault p").innerText(), /NaN/);
+    assert.equal((await texts(page, "assistant"))[1], "So far so good");
+  },
+  { allowed: /503/ },
+);
+
+test(
+  "a key is asked for",
+  async (page) => {
+    mock.key = "secret";
+    try {
+      await page.reload();
+      for (const key of ["wrong", "secret"]) {
+        await page.waitForSelector("#ask[open] #ask-field-key");
+        await page.fill("#ask-field-key", key);
+        await page.keyboard.press("Enter");
+        await page.waitForFunction(
+          (k) =>
+            k === "wrong"
+              ? document.querySelector("#ask").innerText.includes("does not know")
+              : document.getElementById("model").textContent.includes("SmolLM2"),
+          key,
+        );
+      }
+      await say(page, "hello");
+      assert.match((await texts(page, "assistant"))[0], /^Answer/);
+    } finally {
+      mock.key = null;
+    }
+  },
+  { allowed: /401/ },
+);
 
 test("keyboard: focus, shortcuts, last message", async (page) => {
   assert.equal(await page.evaluate(() => document.activeElement.id), "composer-text");
@@ -286,15 +346,21 @@ test("keyboard: focus, shortcuts, last message", async (page) => {
 test("a long answer stays at its end until one scrolls away", async (page) => {
   await page.fill(field, "endless");
   await page.keyboard.press("Enter");
-  await page.waitForFunction(() => document.getElementById("scroller").scrollHeight > innerHeight + 200, null, { timeout: 20000 });
-  const distance = () => page.evaluate(() => { const s = document.getElementById("scroller"); return s.scrollHeight - s.scrollTop - s.clientHeight; });
-  assert.ok(await distance() < 60);
+  await page.waitForFunction(() => document.getElementById("scroller").scrollHeight > innerHeight + 200, null, {
+    timeout: 20000,
+  });
+  const distance = () =>
+    page.evaluate(() => {
+      const s = document.getElementById("scroller");
+      return s.scrollHeight - s.scrollTop - s.clientHeight;
+    });
+  assert.ok((await distance()) < 60);
   await page.evaluate(() => (document.getElementById("scroller").scrollTop = 0));
   await page.waitForSelector("#jump:not([hidden])");
   await page.waitForTimeout(150);
   assert.equal(await page.evaluate(() => document.getElementById("scroller").scrollTop), 0);
   await page.click("#jump");
-  assert.ok(await distance() < 60);
+  assert.ok((await distance()) < 60);
   await page.click("#stop");
   await answered(page);
 });
@@ -306,10 +372,19 @@ test("the engine is drawn, and only while it is looked at", async (page) => {
   await page.click("#view-engine");
   await page.waitForFunction(() => document.querySelectorAll(".requests tbody tr").length > 5);
   assert.equal(mock.engineViews, 1);
-  assert.match(await page.locator("canvas").nth(2).getAttribute("aria-label"), /^320 pages: \d+ free, \d+ cached, \d+ in use, \d+ shared$/);
-  const painted = await page.evaluate(() => [...document.querySelectorAll(".engine canvas")].map((c) =>
-    new Set(new Uint32Array(c.getContext("2d").getImageData(0, 0, c.width, c.height).data.buffer)).size));
-  assert.ok(painted.every((n) => n > 3), `colours of the canvases: ${painted}`);
+  assert.match(
+    await page.locator("canvas").nth(2).getAttribute("aria-label"),
+    /^320 pages: \d+ free, \d+ cached, \d+ in use, \d+ shared$/,
+  );
+  const painted = await page.evaluate(() =>
+    [...document.querySelectorAll(".engine canvas")].map(
+      (c) => new Set(new Uint32Array(c.getContext("2d").getImageData(0, 0, c.width, c.height).data.buffer)).size,
+    ),
+  );
+  assert.ok(
+    painted.every((n) => n > 3),
+    `colours of the canvases: ${painted}`,
+  );
   const box = await page.locator(".panel-map canvas").boundingBox();
   await page.locator(".panel-map canvas").hover({ position: { x: 5, y: 5 } });
   assert.match(await page.locator(".panel-map .words").innerText(), /^Page 0: in the tree, used by #/, `${box.width}`);
@@ -325,42 +400,57 @@ test("the engine is drawn, and only while it is looked at", async (page) => {
 // ---- looks and access
 
 for (const scheme of ["light", "dark"])
-  test(`axe finds nothing serious, and nothing sticks out at 360 px: ${scheme}`, async (page) => {
-    await say(page, "think");
-    await say(page, "tool");
-    await say(page, "markdown");
-    await say(page, "midway");
-    await checkAxe(page, "chat");
-    await shot(page, `${scheme}-chat`);
-    await page.keyboard.press("Alt+s");
-    await checkAxe(page, "settings");
-    await shot(page, `${scheme}-settings`);
-    await page.keyboard.press("Escape");
-    await page.click("#view-engine");
-    await page.waitForFunction(() => document.querySelectorAll(".requests tbody tr").length > 5);
-    await checkAxe(page, "engine");
-    await shot(page, `${scheme}-engine`);
-    await page.setViewportSize({ width: 360, height: 740 });
-    await page.waitForTimeout(200);
-    const isWide = () => page.evaluate(() => document.documentElement.scrollWidth > 360 || ["scroller", "engine"].some((id) => document.getElementById(id).scrollWidth > document.getElementById(id).clientWidth));
-    assert.equal(await isWide(), false, "engine");
-    await shot(page, `${scheme}-engine-phone`);
-    await page.click("#view-chat");
-    assert.equal(await isWide(), false, "chat");
-    await shot(page, `${scheme}-chat-phone`);
-    await page.click("#sidebar-open");
-    await page.waitForFunction(() => document.activeElement.id === "sidebar-close");
-    await page.waitForTimeout(250);
-    await checkAxe(page, "list on a phone");
-    await page.keyboard.press("Escape");
-    assert.equal(await page.evaluate(() => document.activeElement.id), "sidebar-open");
-  }, { scheme, bypassCSP: true }); // axe is a script from outside
+  test(
+    `axe finds nothing serious, and nothing sticks out at 360 px: ${scheme}`,
+    async (page) => {
+      await say(page, "think");
+      await say(page, "tool");
+      await say(page, "markdown");
+      await say(page, "midway");
+      await checkAxe(page, "chat");
+      await shot(page, `${scheme}-chat`);
+      await page.keyboard.press("Alt+s");
+      await checkAxe(page, "settings");
+      await shot(page, `${scheme}-settings`);
+      await page.keyboard.press("Escape");
+      await page.click("#view-engine");
+      await page.waitForFunction(() => document.querySelectorAll(".requests tbody tr").length > 5);
+      await checkAxe(page, "engine");
+      await shot(page, `${scheme}-engine`);
+      await page.setViewportSize({ width: 360, height: 740 });
+      await page.waitForTimeout(200);
+      const isWide = () =>
+        page.evaluate(
+          () =>
+            document.documentElement.scrollWidth > 360 ||
+            ["scroller", "engine"].some(
+              (id) => document.getElementById(id).scrollWidth > document.getElementById(id).clientWidth,
+            ),
+        );
+      assert.equal(await isWide(), false, "engine");
+      await shot(page, `${scheme}-engine-phone`);
+      await page.click("#view-chat");
+      assert.equal(await isWide(), false, "chat");
+      await shot(page, `${scheme}-chat-phone`);
+      await page.click("#sidebar-open");
+      await page.waitForFunction(() => document.activeElement.id === "sidebar-close");
+      await page.waitForTimeout(250);
+      await checkAxe(page, "list on a phone");
+      await page.keyboard.press("Escape");
+      assert.equal(await page.evaluate(() => document.activeElement.id), "sidebar-open");
+    },
+    { scheme, bypassCSP: true },
+  ); // axe is a script from outside
 
-test("an empty page has no serious issue", async (page) => {
-  await checkAxe(page, "empty");
-  await page.locator("#help-open").click();
-  await checkAxe(page, "help");
-}, { bypassCSP: true });
+test(
+  "an empty page has no serious issue",
+  async (page) => {
+    await checkAxe(page, "empty");
+    await page.locator("#help-open").click();
+    await checkAxe(page, "help");
+  },
+  { bypassCSP: true },
+);
 
 // ---- nib itself
 
@@ -370,16 +460,20 @@ async function serve() {
   let said = "";
   child.stderr.on("data", (part) => (said += part));
   const ended = new Promise((resolve) => child.on("exit", resolve));
-  for (const until = Date.now() + 60000; Date.now() < until && child.exitCode === null; await new Promise((r) => setTimeout(r, 50))) {
+  for (
+    const until = Date.now() + 60000;
+    Date.now() < until && child.exitCode === null;
+    await new Promise((r) => setTimeout(r, 50))
+  ) {
     const [, url] = /listening on (\S+)/.exec(said) ?? [];
-    if (url && (await fetch(`${url}/health`)).ok)
-      return { url, stop: async () => (child.kill("SIGTERM"), await ended) };
+    if (url && (await fetch(`${url}/health`)).ok) return { url, stop: async () => (child.kill("SIGTERM"), await ended) };
   }
   child.kill("SIGKILL");
   throw new Error(`nib serve did not start: ${said}`);
 }
 
-const served = model && existsSync(model) ? await serve() : null, nibUrl = served?.url;
+const served = model && existsSync(model) ? await serve() : null,
+  nibUrl = served?.url;
 if (!served) console.log("skip  nib itself: no model");
 else {
   test("nib serves the page, with its policy", async () => {
@@ -394,19 +488,33 @@ else {
     assert.equal((await fetch(`${nibUrl}/assets/main.js`)).status, 200);
   });
 
-  test("nib answers the page and shows its engine", async (page) => {
-    await page.waitForFunction(() => document.getElementById("model").textContent.length > 3);
-    await page.keyboard.press("Alt+s");
-    await page.fill("#set-max_tokens", "24");
-    await page.getByRole("button", { name: "Save" }).click();
-    await say(page, "Hello");
-    assert.ok((await texts(page, "assistant"))[0].length > 0, await page.locator("#messages").innerText());
-    assert.match(await page.locator(".assistant .stats").innerText(), /TTFT .*prompt \d+, \d+ cached/s);
-    await page.click("#view-engine");
-    await page.waitForFunction(() => /\d+ pages: /.test(document.querySelector(".panel-map canvas").getAttribute("aria-label")));
-    await page.waitForFunction(() => Number(/(\d+) cached/.exec(document.querySelector(".panel-map canvas").getAttribute("aria-label"))[1]) > 0);
-    await shot(page, "nib-engine");
-  }, { url: nibUrl });
+  test(
+    "nib answers the page and shows its engine",
+    async (page) => {
+      await page.waitForFunction(() => document.getElementById("model").textContent.length > 3);
+      await page.keyboard.press("Alt+s");
+      await page.fill("#set-max_tokens", "24");
+      await page.fill("#set-temperature", "0");
+      await page.getByRole("button", { name: "Save" }).click();
+      await say(page, "Write a long story about a pen.");
+      assert.ok((await texts(page, "assistant"))[0].length > 0, await page.locator("#messages").innerText());
+      assert.match(await page.locator(".assistant .stats").innerText(), /TTFT .*prompt \d+, \d+ cached/s);
+      const [cut] = await texts(page, "assistant");
+      await page.getByRole("button", { name: "Go on", exact: true }).click();
+      await page.waitForFunction((n) => document.querySelector(".assistant .md").innerText.length > n, cut.length);
+      await answered(page);
+      assert.equal(await page.locator(".fault").count(), 0);
+      await page.click("#view-engine");
+      await page.waitForFunction(() =>
+        /\d+ pages: /.test(document.querySelector(".panel-map canvas").getAttribute("aria-label")),
+      );
+      await page.waitForFunction(
+        () => Number(/(\d+) cached/.exec(document.querySelector(".panel-map canvas").getAttribute("aria-label"))[1]) > 0,
+      );
+      await shot(page, "nib-engine");
+    },
+    { url: nibUrl },
+  );
 }
 
 // ---- running them
@@ -418,7 +526,8 @@ for (const { name, run, scheme = "light", allowed, bypassCSP = false, needsLibra
     continue;
   }
   const context = await browser.newContext({ colorScheme: scheme, bypassCSP, viewport: { width: 1180, height: 820 } });
-  const page = await context.newPage(), noise = [];
+  const page = await context.newPage(),
+    noise = [];
   page.setDefaultTimeout(10000);
   page.on("console", (m) => ["error", "warning"].includes(m.type()) && !allowed?.test(m.text()) && noise.push(m.text()));
   page.on("pageerror", (error) => noise.push(error.stack));
