@@ -46,6 +46,12 @@ function draw() {
   $("chat-title").textContent = tree.titleOf(talk);
   drawComposer();
   drawMeter();
+  if (document.activeElement === document.body) focusField(); // what had the focus is gone
+}
+
+// Where there is no keyboard but on the screen, it stays away until it is wanted.
+export function focusField() {
+  if (matchMedia("(hover: hover)").matches && !$("chat").hidden) $("composer-text").focus({ preventScroll: true });
 }
 
 function empty() {
@@ -104,7 +110,7 @@ export async function open(id) {
   draw();
   stick(true);
   await sidebar.refresh(talk.id);
-  if (!found) $("composer-text").focus();
+  if (!found) focusField();
 }
 
 function setPlace(id) {

@@ -50,14 +50,18 @@ const names = (holders) => holders.map((r) => `#${r.number}`).join(", ");
 const words = ["free", "cached, used by nobody now", "in the tree", "own"];
 
 export function drawPages(canvas, s, chosen) {
-  const width = canvas.parentElement.clientWidth,
-    n = Math.max(1, s.nPages);
+  const width = canvas.parentElement.clientWidth;
+  let n = 256; // those beyond were never used since one looks
+  while (n < s.reach) n *= 2;
+  if (2 * n > s.nPages) n = Math.max(1, s.nPages);
+  const rest = s.nPages - n;
   const cell = Math.max(4, Math.min(20, Math.floor(Math.sqrt((width * 200) / n))));
   const columns = Math.max(1, Math.floor(width / cell)),
     gap = cell > 6 ? 2 : 1,
     size = cell - gap;
-  const { g } = begin(canvas, Math.ceil(n / columns) * cell);
-  for (let page = 0; page < s.nPages; page++) {
+  const bottom = Math.ceil(n / columns) * cell;
+  const { g } = begin(canvas, bottom + (rest > 0 ? 18 : 0));
+  for (let page = 0; page < Math.min(n, s.nPages); page++) {
     const x = (page % columns) * cell,
       y = Math.floor(page / columns) * cell,
       holders = s.holders[page] ?? [];
@@ -81,6 +85,8 @@ export function drawPages(canvas, s, chosen) {
     ]);
   }
   g.globalAlpha = 1;
+  g.fillStyle = colours["ink-soft"];
+  if (rest > 0) g.fillText(`and ${plural(rest, "more page")}, free`, 0, bottom + 10);
 }
 
 const MAX_LANES = 48;
@@ -114,7 +120,8 @@ export function drawTree(canvas, s, chosen) {
       g.globalAlpha *= 0.55;
       g.fillRect(x + 1, y + 1, w - 2, high - 2);
     }
-    const label = node.isOwn ? `#${node.holders[0].number}` : plural(node.pages.length, "page");
+    const sharers = node.holders.length > 1 && w > 150 ? `, ${node.holders.length} requests` : "";
+    const label = node.isOwn ? `#${node.holders[0].number}` : plural(node.pages.length, "page") + sharers;
     if (w > 60 && high > 12) {
       g.globalAlpha = 1;
       g.fillStyle = node.holders.length && !node.isOwn ? colours.raised : colours.ink;

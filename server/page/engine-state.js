@@ -16,6 +16,7 @@ export class EngineState {
   constructor() {
     this.nPages = 0;
     this.pageSize = 32;
+    this.reach = 0; // one more than the highest page that was in use
     this.requests = [];
     this.turns = [];
     this.samples = []; // {t, prompts, answers}: tokens in all
@@ -37,6 +38,7 @@ export class EngineState {
       this.state[page] = state;
       this.users[page] = users;
       this.link[page] = link;
+      if (state !== FREE) this.reach = Math.max(this.reach, page + 1);
     }
     this.requests = event.requests;
     this.figures = event.figures;

@@ -33,7 +33,7 @@ function showView() {
     else $(`view-${name}`).removeAttribute("aria-current");
   }
   engine.show(isEngine);
-  if (!isEngine) $("composer-text").focus();
+  if (!isEngine) chat.focusField();
 }
 
 const toggleView = () => (location.hash = location.hash === "#engine" ? "#chat" : "#engine");

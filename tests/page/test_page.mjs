@@ -210,6 +210,7 @@ test("edit, answer again, versions, delete", async (page) => {
   assert.match(await page.locator(".siblings span").last().innerText(), /3\/3/);
   await button(page, 2, "Delete from here on").click();
   await page.waitForFunction(() => document.querySelectorAll(".message").length === 2);
+  assert.equal(await page.evaluate(() => document.activeElement.id), "composer-text");
 });
 
 test("a branch is a conversation of its own", async (page) => {
