@@ -16,7 +16,6 @@
 #include <sys/resource.h>
 
 #ifdef NIB_SERVER
-#include "cost.h"
 #include "server/server.h"
 
 typedef struct serve_state {
@@ -127,32 +126,38 @@ static nib_status load(serve_state *st, const nib_cli_options *opt, const nib_cl
     return NIB_OK;
 }
 
-/* Seconds of a step that n answers take part in, in the middle of a conversation; 0: not known. */
-static double step_seconds(const serve_state *st, const nib_cli_options *opt, const nib_cli_limit *limit, uint64_t n) {
-    double kv = nib_cli_kv_layer_bytes(st->s.model, opt->k_type, opt->v_type);
-    nib_cli_work work = nib_cli_plan_work(st->s.model, (nib_cli_batch_shape){n, n, 256, n}, kv);
-    return nib_cli_bound(&work, limit, nib_model_isa(st->s.model));
+/* Bytes of memory that this machine reads in a second: what nib limits found, or a quick look. */
+static double read_speed(const nib_cli_options *opt) {
+    enum { N_RUNS = 3 };
+    nib_cli_limits limits;
+    nib_meter *meter;
+    nib_meter_config config = NIB_METER_CONFIG_INIT;
+    bool is_known = nib_cli_limits_get(&limits, 0, NIB_CLI_LIMITS_KNOWN, NULL, NULL) == NIB_OK && limits.n_rows > 0;
+    double best = is_known ? limits.rows[limits.n_rows - 1].read_bytes[NIB_CLI_N_SETS - 1] : 0;
+    nib_cli_limits_free(&limits);
+    config.isa = opt->isa;
+    if (is_known || nib_meter_new(&meter, &config, NULL) != NIB_OK) return best;
+    for (int i = 0; i < N_RUNS; i++) {
+        double seconds = nib_meter_run(meter, nib_cpu_count(NULL));
+        if (seconds > 0 && (double)nib_meter_bytes(meter) / seconds > best) best = (double)nib_meter_bytes(meter) / seconds;
+    }
+    nib_meter_free(meter);
+    return best;
 }
 
 /* What one may expect. */
 static void print_plan(const serve_state *st, const nib_cli_options *opt, const nib_cli_term *term) {
     const nib_engine_figures *f = &st->figures;
-    nib_cli_limits limits;
-    nib_error err;
     uint64_t n_kv = (uint64_t)f->n_pages * 32, weights = nib_model_weight_bytes(st->s.model);
+    double speed = read_speed(opt), each = (double)nib_model_bytes_per_token(st->s.model);
     nib_cli_line(term, "cache: %llu tokens, %u answers at once; %llu requests of the full context of %u tokens",
                  (unsigned long long)n_kv, opt->n_parallel, (unsigned long long)(n_kv / f->max_context), f->max_context);
     nib_cli_line(term, "memory: %.0f MiB when the cache is full: weights %.0f, cache %.0f (%s keys, %s values), buffers %.0f",
                  (double)(weights + f->kv_bytes + f->buffer_bytes) / 0x1p20, (double)weights / 0x1p20, (double)f->kv_bytes / 0x1p20,
                  opt->k_type, opt->v_type, (double)f->buffer_bytes / 0x1p20);
-    if (nib_cli_limits_get(&limits, 0, NIB_CLI_LIMITS_NEEDED, term, &err) == NIB_OK && limits.n_rows) {
-        const nib_cli_limit *limit = &limits.rows[limits.n_rows - 1];
-        double one = step_seconds(st, opt, limit, 1), all = step_seconds(st, opt, limit, opt->n_parallel);
-        if (one > 0 && all > 0)
-            nib_cli_line(term, "speed: by this machine's limits at most %.0f tokens/s for one answer, %.0f for %u at once", 1 / one,
-                         opt->n_parallel / all, opt->n_parallel);
-    }
-    nib_cli_limits_free(&limits);
+    if (speed > 0 && each > 0)
+        nib_cli_line(term, "speed: at most %.0f tokens/s for one answer: %.1f MB of weights each, read at %.1f GB/s", speed / each, each / 1e6,
+                     speed / 1e9);
 }
 
 static void print_address(const serve_state *st, const nib_cli_options *opt, const nib_cli_term *term) {

@@ -28,6 +28,7 @@ struct nib_server {
     /* Set before the state is READY, unchanged afterwards. */
     nib_server_model model;
     nib_grammar_vocab *vocab;
+    nib_grammar_cache *grammars;
 
     atomic_int state;          /* nib_server_state */
     nib_server_task drain, stop;

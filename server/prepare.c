@@ -123,7 +123,7 @@ static nib_status make_chat_grammar(nib_server_answer *a, const nib_grammar_conf
     config.content = !ask->has_grammar ? NULL : ask->grammar.ptr ? ask->grammar.ptr : "";
     config.content_len = ask->grammar.len;
     config.grammar = *grammar;
-    nib_status status = nib_chat_grammar_new(&a->grammar, &config, a->server->vocab, &err);
+    nib_status status = nib_grammar_cache_chat(a->server->grammars, &a->grammar, &config, a->server->vocab, &err);
     return status == NIB_OK ? NIB_OK : fault_of_grammar(ask, &err, fault);
 }
 
@@ -142,7 +142,7 @@ static nib_status make_grammar(nib_server_answer *a, nib_server_fault *fault) {
     if (!is_plain(a)) return make_chat_grammar(a, &config, fault);
     if (!ask->has_grammar) return NIB_OK;
     const char *text = ask->grammar.ptr ? ask->grammar.ptr : "";
-    nib_status status = nib_grammar_new(&a->grammar, text, ask->grammar.len, a->server->vocab, &config, &err);
+    nib_status status = nib_grammar_cache_get(a->server->grammars, &a->grammar, text, ask->grammar.len, a->server->vocab, &config, &err);
     return status == NIB_OK ? NIB_OK : fault_of_grammar(ask, &err, fault);
 }
 
