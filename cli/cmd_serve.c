@@ -4,6 +4,7 @@
  * handled: the first lets what runs end, the second does not. */
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/sys.h"
 #include "chat.h"
 #include "input.h"
 #include "limits.h"
@@ -145,19 +146,26 @@ static double read_speed(const nib_cli_options *opt) {
     return best;
 }
 
+/* Memory that the process has now. */
+static double resident_mib(void) {
+    char text[2048];
+    bool is_there = nib_sys_read_file("/proc/self/status", text, sizeof text);
+    return is_there ? (double)nib_sys_parse_field(text, "VmRSS:") / 1024 : 0;
+}
+
 /* What one may expect. */
 static void print_plan(const serve_state *st, const nib_cli_options *opt, const nib_cli_term *term) {
     const nib_engine_figures *f = &st->figures;
-    uint64_t n_kv = (uint64_t)f->n_pages * 32, weights = nib_model_weight_bytes(st->s.model);
+    uint64_t n_kv = (uint64_t)f->n_pages * 32;
     double speed = read_speed(opt), each = (double)nib_model_bytes_per_token(st->s.model);
     nib_cli_line(term, "cache: %llu tokens, %u answers at once; %llu requests of the full context of %u tokens",
                  (unsigned long long)n_kv, opt->n_parallel, (unsigned long long)(n_kv / f->max_context), f->max_context);
-    nib_cli_line(term, "memory: %.0f MiB when the cache is full: weights %.0f, cache %.0f (%s keys, %s values), buffers %.0f",
-                 (double)(weights + f->kv_bytes + f->buffer_bytes) / 0x1p20, (double)weights / 0x1p20, (double)f->kv_bytes / 0x1p20,
+    nib_cli_line(term, "memory: %.0f MiB now, of which weights %.0f; %.0f more as the cache fills (%s keys, %s values), and buffers of "
+                 "up to %.0f", resident_mib(), (double)nib_model_weight_bytes(st->s.model) / 0x1p20, (double)f->kv_bytes / 0x1p20,
                  opt->k_type, opt->v_type, (double)f->buffer_bytes / 0x1p20);
     if (speed > 0 && each > 0)
-        nib_cli_line(term, "speed: at most %.0f tokens/s for one answer: %.1f MB of weights each, read at %.1f GB/s", speed / each, each / 1e6,
-                     speed / 1e9);
+        nib_cli_line(term, "speed: at most %.0f tokens/s for one answer: %.1f MB of weights each, read at %.1f GB/s", speed / each,
+                     each / 1e6, speed / 1e9);
 }
 
 static void print_address(const serve_state *st, const nib_cli_options *opt, const nib_cli_term *term) {
@@ -211,10 +219,10 @@ static nib_status start(serve_state *st, const nib_cli_options *opt, const nib_c
     if (status == NIB_OK && nib_cli_interrupted()) status = nib_fail(err, NIB_E_CANCELLED, "interrupted");
     NIB_TRY(status);
     NIB_TRY(open_engine(st, opt, err));
-    print_plan(st, opt, term);
     nib_server_model model = {st->s.model, st->s.tok, st->chat, st->no_chat.message, st->engine, st->figures.max_context,
                               st->figures.n_pages * 32, opt->n_parallel};
     NIB_TRY(nib_server_open(st->server, &model, err));
+    print_plan(st, opt, term);
     nib_cli_line(term, "ready");
     return NIB_OK;
 }

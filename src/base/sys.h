@@ -30,7 +30,7 @@ int nib_sys_parse_cpu_max(const char *text);
 /* The process's folder below the root of a controller, from the text of /proc/self/cgroup; controller "" is version 2.
  * False when it has none, or the path is longer than size. */
 bool nib_sys_parse_cgroup(const char *text, const char *controller, char *out, size_t size);
-/* The number behind a key at the start of a line, as in /proc/meminfo ("MemTotal:") and memory.stat; 0: no such line. */
+/* The number behind a key at the start of a line, as in /proc/meminfo ("MemTotal:"), /proc/self/status and memory.stat; 0: no such line. */
 uint64_t nib_sys_parse_field(const char *text, const char *key);
 
 #endif

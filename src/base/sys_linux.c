@@ -100,7 +100,7 @@ uint64_t nib_sys_parse_field(const char *text, const char *key) {
     size_t len = strlen(key);
     for (const char *line = text; line; line = strchr(line, '\n')) {
         line += *line == '\n';
-        if (strncmp(line, key, len) == 0 && line[len] == ' ') return strtoull(line + len, NULL, 10);
+        if (strncmp(line, key, len) == 0 && (line[len] == ' ' || line[len] == '\t')) return strtoull(line + len, NULL, 10);
     }
     return 0;
 }
