@@ -186,8 +186,8 @@ static void write_error(const nib_server_fault *fault, nib_buf *out) {
 }
 
 static const nib_server_dialect dialect = {
-    .stream_type = "text/event-stream", .state_size = sizeof(block_state), .read = nib_server_anthropic_read, .event = write_event,
-    .whole = write_whole, .error = write_error,
+    .stream_type = "text/event-stream", .stream_idle = "event: ping\ndata: {\"type\":\"ping\"}\n\n", .state_size = sizeof(block_state),
+    .read = nib_server_anthropic_read, .event = write_event, .whole = write_whole, .error = write_error,
 };
 
 void nib_server_route_messages(nib_server *server, nib_server_exchange *x) {

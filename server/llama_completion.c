@@ -277,7 +277,7 @@ static void write_event(nib_server_answer *answer, const nib_server_event *e, ni
 }
 
 static const nib_server_dialect dialect = {
-    .stream_type = "text/event-stream", .read = read_ask, .event = write_event, .whole = write_whole,
+    .stream_type = "text/event-stream", .stream_idle = ":\n\n", .read = read_ask, .event = write_event, .whole = write_whole,
 };
 
 void nib_server_route_llama_completion(nib_server *server, nib_server_exchange *x) {
