@@ -11,9 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 
+typedef enum block_kind { NO_BLOCK, TEXT_BLOCK, THINKING_BLOCK, TOOL_BLOCK } block_kind;
+
 /* What a stream has open. */
 typedef struct block_state {
-    enum { NO_BLOCK, TEXT_BLOCK, THINKING_BLOCK, TOOL_BLOCK } open;
+    block_kind open;
     int n; /* blocks so far, the open one included */
 } block_state;
 
@@ -110,7 +112,7 @@ static void close_block(nib_server_answer *a, nib_buf *out) {
     s->open = NO_BLOCK;
 }
 
-static void open_block(nib_server_answer *a, int kind, json_t *block, nib_buf *out) {
+static void open_block(nib_server_answer *a, block_kind kind, json_t *block, nib_buf *out) {
     block_state *s = a->state;
     close_block(a, out);
     s->open = kind;

@@ -126,8 +126,8 @@ static nib_status add_calls(json_t *made, const json_t *calls, call_ids *ids, co
             return nib_server_refuse(fault, path, "%s: a call needs a function with a name and arguments, an object", path);
         char *text = json_dumps(arguments, JSON_COMPACT);
         snprintf(id, sizeof id, "call_%d", ids->n_calls++);
-        json_array_append_new(list, json_pack("{s:s, s:s, s:{s:s, s:s}}", "id", id, "type", "function", "function", "name", name, "arguments",
-                                              text ? text : "{}"));
+        json_array_append_new(list, json_pack("{s:s, s:s, s:{s:s, s:s}}", "id", id, "type", "function", "function", "name", name,
+                                              "arguments", text ? text : "{}"));
         nib_free(text);
     }
     return NIB_OK;
