@@ -1,7 +1,7 @@
 /* fuzz/fuzz_output.c - any bytes as an answer in any format: the events do not depend on how it is cut, arguments are
  * valid JSON objects, text comes out in order and nothing but markers, calls and blanks is left out.
  *
- * Input: a byte that chooses the format, one of flags, one that seeds the cuts, then the answer. */
+ * Input: a byte that chooses the format and whether arguments are streamed, one of flags, one that seeds the cuts, then the answer. */
 #include "base/buf.h"
 #include "chat/format.h"
 #include "chat/output/json.h"
@@ -25,7 +25,8 @@ typedef struct transcript {
     size_t at;      /* text came out up to here, */
     bool has_call;  /* and a call since then */
     bool is_behind; /* finish: texts are no longer parts of `answer` */
-    nib_buf rest;
+    nib_buf rest, arguments; /* arguments: of the call that is open */
+    bool is_open, is_broken;
     bool rest_has_call;
     const nib_chat_format_row *format;
 } transcript;
@@ -65,8 +66,34 @@ static void place_text(transcript *t, nib_str text) {
     t->has_call = false;
 }
 
+/* Pieces of arguments make a JSON object, unless a warning came in between. */
+static void collect_streamed(transcript *t, const nib_chat_event *e) {
+    check(t->is_open == (e->kind != NIB_CHAT_CALL_BEGIN));
+    t->has_call = true;
+    t->rest_has_call |= t->is_behind;
+    if (e->kind == NIB_CHAT_CALL_BEGIN) {
+        check(e->name.len && e->id.len);
+        nib_buf_printf(&t->text, "\x01%u %.*s %.*s ", (unsigned)e->index, (int)e->name.len, e->name.ptr, (int)e->id.len, e->id.ptr);
+        t->arguments.len = 0;
+        t->is_open = true;
+        t->is_broken = false;
+    } else if (e->kind == NIB_CHAT_CALL_ARGUMENTS) {
+        check(e->text.len);
+        nib_buf_append(&t->arguments, e->text.ptr, e->text.len);
+    } else {
+        nib_str all = {t->arguments.ptr, t->arguments.len};
+        check(t->is_broken || (all.len && *all.ptr == '{' && nib_chat_json_is_valid(all)));
+        nib_buf_append(&t->text, all.ptr, all.len);
+        t->is_open = false;
+    }
+    t->kind = -1;
+}
+
 static bool collect(void *user, const nib_chat_event *e) {
     transcript *t = user;
+    if (e->kind >= NIB_CHAT_CALL_BEGIN) return collect_streamed(t, e), true;
+    t->is_broken = t->is_open;
+    check(e->kind == NIB_CHAT_WARNING || !t->is_open);
     bool is_text = e->kind == NIB_CHAT_CONTENT || e->kind == NIB_CHAT_REASONING;
     check(!is_text || e->text.len);
     if (!is_text || t->kind != (int)e->kind) nib_buf_printf(&t->text, "\x01%d:", (int)e->kind);
@@ -117,7 +144,7 @@ static void run(nib_chat_parser_config *config, nib_str answer, transcript *t, u
         check(nib_chat_parser_push(parser, (nib_str){answer.ptr + at, n}, NULL) == NIB_OK);
     }
     t->is_behind = true;
-    check(nib_chat_parser_finish(parser, NULL) == NIB_OK);
+    check(nib_chat_parser_finish(parser, NULL) == NIB_OK && !t->is_open);
     nib_chat_parser_free(parser);
 }
 
@@ -129,6 +156,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     nib_str answer = {(const char *)data + 3, size - 3};
     nib_chat_parser_config config = NIB_CHAT_PARSER_CONFIG_INIT;
     config.format = names[data[0] % n_formats];
+    config.stream_calls = data[0] / n_formats % 2;
     config.starts_thinking = data[1] & 1;
     config.parse_tools = !(data[1] & 2) || data[1] & 4;
     config.parse_reasoning = !(data[1] & 8) || data[1] & 16;
@@ -143,6 +171,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     check(whole.text.len == cut.text.len && (!cut.text.len || memcmp(whole.text.ptr, cut.text.ptr, cut.text.len) == 0));
     nib_buf_free(&whole.text);
     nib_buf_free(&whole.rest);
+    nib_buf_free(&whole.arguments);
+    nib_buf_free(&cut.arguments);
     nib_buf_free(&cut.text);
     return 0;
 }

@@ -394,6 +394,9 @@ NIB_API const char *const *nib_chat_format_names(void);
  *   that the tool's schema wants; without a schema they are JSON when they parse as something other than a string, else a
  *   string. A call of a tool that was not given is a call all the same, after a warning; only JSON that no marker announces
  *   must name one that was given.
+ * - With stream_calls a call begins as soon as its name and the first byte of its arguments are there, and these are given as
+ *   they come: where they are JSON text in the answer (an id that follows them is not seen then); elsewhere they come at once.
+ *   A call that breaks off ends after a warning: what was given of it stays, and the rest is text.
  * - White space next to a marker is dropped: around reasoning and calls, and at the ends of messages that have headers. All
  *   other text is let through as it is.
  * - <think> opens reasoning where content would begin; further on an answer may speak of it. */
@@ -404,14 +407,18 @@ typedef enum nib_chat_event_kind {
     NIB_CHAT_REASONING = 1,
     NIB_CHAT_TOOL_CALL = 2,
     NIB_CHAT_WARNING = 3,
+    NIB_CHAT_CALL_BEGIN = 4,     /* with stream_calls, in place of TOOL_CALL: */
+    NIB_CHAT_CALL_ARGUMENTS = 5,
+    NIB_CHAT_CALL_END = 6,
 } nib_chat_event_kind;
 
 /* Strings are valid during the call only. */
 typedef struct nib_chat_event {
     nib_chat_event_kind kind;
-    nib_str text;   /* CONTENT, REASONING: a piece, never empty; TOOL_CALL: the arguments, a JSON object; WARNING: a line */
-    uint32_t index; /* TOOL_CALL: from 0 on */
-    nib_str name, id; /* TOOL_CALL: the id that the model wrote, else "call_0", "call_1", … */
+    nib_str text;   /* CONTENT, REASONING: a piece, never empty; TOOL_CALL: the arguments, a JSON object; WARNING: a line;
+                       CALL_ARGUMENTS: the next piece of them */
+    uint32_t index; /* TOOL_CALL, CALL_…: from 0 on */
+    nib_str name, id; /* TOOL_CALL, CALL_BEGIN: the id that the model wrote, else "call_0", "call_1", … */
 } nib_chat_event;
 
 /* False: stop; the push or finish then fails with NIB_E_CANCELLED. */
@@ -426,11 +433,12 @@ typedef struct nib_chat_parser_config {
     const char *tools;    /* JSON, a list as in OpenAI's requests: names and types of parameters; NULL: not known */
     size_t tools_len;
     size_t max_call_bytes; /* a longer call is text, with a warning; default 16 MiB */
+    bool stream_calls;     /* give arguments as they come */
     nib_chat_event_fn event;
     void *user;
 } nib_chat_parser_config;
 #define NIB_CHAT_PARSER_CONFIG_INIT                                                                                    \
-    {sizeof(nib_chat_parser_config), "generic", false, true, true, NULL, 0, (size_t)16 << 20, NULL, NULL}
+    {sizeof(nib_chat_parser_config), "generic", false, true, true, NULL, 0, (size_t)16 << 20, false, NULL, NULL}
 
 /* NIB_E_ARG: no such format, or tools that are no JSON list. The config is not kept. */
 NIB_API nib_status nib_chat_parser_new(nib_chat_parser **out, const nib_chat_parser_config *config, nib_error *err);

@@ -3,6 +3,7 @@
 #include "support/answers.h"
 
 #include "base/buf.h"
+#include "base/status.h"
 #include "chat/format.h"
 #include "chat/pattern.h"
 #include "support/blocks.h"
@@ -77,6 +78,8 @@ static int free_answers(void **state) {
     return 0;
 }
 
+static bool g_streams; /* arguments are given as they come */
+
 static nib_chat_parser_config config_of(const answer *a) {
     nib_chat_parser_config c = NIB_CHAT_PARSER_CONFIG_INIT;
     c.format = a->format;
@@ -85,6 +88,7 @@ static nib_chat_parser_config config_of(const answer *a) {
     c.parse_reasoning = !strchr(a->flags, 'R');
     c.tools = strchr(a->flags, '0') ? NULL : g_tools;
     c.tools_len = sizeof g_tools - 1;
+    c.stream_calls = g_streams;
     return c;
 }
 
@@ -156,6 +160,98 @@ static void test_beginnings(void **state) {
             check_cut(&a, wanted, cut_bytes, NULL, len);
             json_decref(wanted);
         }
+}
+
+/* ---- arguments as they come */
+
+static bool has_warning(json_t *events) {
+    json_t *event;
+    size_t i;
+    json_array_foreach(events, i, event)
+        if (strcmp(json_string_value(json_array_get(event, 0)), "warning") == 0) return true;
+    return false;
+}
+
+/* An id that follows the arguments comes too late. */
+static void take_late_ids(json_t *events, json_t *wanted) {
+    json_t *event;
+    size_t i;
+    json_array_foreach(events, i, event) {
+        json_t *id = json_array_get(json_array_get(wanted, i), 2);
+        bool is_made_up = json_array_size(event) == 5 && strncmp(json_string_value(json_array_get(event, 2)), "call_", 5) == 0;
+        if (is_made_up && json_is_string(id)) json_array_set(event, 2, id);
+    }
+}
+
+/* The same events as without, when the answer is well-formed; the same ones however it is cut, and wherever it ends. */
+static void test_streams(void **state) {
+    (void)state;
+    uint64_t seed = 3;
+    g_streams = true;
+    for (size_t i = 0; i < g_n; i++) {
+        const answer *a = &g_answers[i];
+        nib_chat_parser_config config = config_of(a);
+        json_t *whole = answers_parse(&config, a->text, NULL, NULL), *same = json_deep_copy(whole);
+        take_late_ids(same, a->events);
+        if (!has_warning(a->events)) assert_same(a, same, a->events, 0);
+        json_decref(same);
+        for (size_t at = 1; at < a->text.len; at++) {
+            size_t first = at;
+            check_cut(a, whole, cut_once, &first, at);
+        }
+        for (int round = 0; round < 30; round++) check_cut(a, whole, cut_randomly, &seed, (size_t)seed);
+        json_decref(whole);
+    }
+    test_beginnings(NULL);
+    g_streams = false;
+}
+
+static bool show(void *user, const nib_chat_event *e) {
+    static const char *const kinds[] = {"content ", "reasoning ", "call ", "warning ", "begin ", "", "end "};
+    nib_buf *out = user;
+    if (e->kind == NIB_CHAT_CALL_BEGIN) return nib_buf_printf(out, "begin %u %.*s %.*s ", e->index, NIB_STR_ARG(e->id), NIB_STR_ARG(e->name));
+    return nib_buf_printf(out, "%s%.*s%s", kinds[e->kind], NIB_STR_ARG(e->text), e->kind == NIB_CHAT_CALL_ARGUMENTS ? "|" : "");
+}
+
+/* What the pieces give, each shown behind a slash. */
+static void shows(const char *format, const char *const *pieces, const char *wanted) {
+    nib_chat_parser_config config = NIB_CHAT_PARSER_CONFIG_INIT;
+    nib_chat_parser *parser;
+    nib_buf out = {0};
+    config.format = format;
+    config.stream_calls = true;
+    config.event = show;
+    config.user = &out;
+    assert_int_equal(nib_chat_parser_new(&parser, &config, NULL), NIB_OK);
+    for (; *pieces; pieces++) {
+        assert_int_equal(nib_chat_parser_push(parser, (nib_str){*pieces, strlen(*pieces)}, NULL), NIB_OK);
+        nib_buf_char(&out, '/');
+    }
+    assert_int_equal(nib_chat_parser_finish(parser, NULL), NIB_OK);
+    assert_string_equal(nib_buf_cstr(&out), wanted);
+    nib_chat_parser_free(parser);
+    nib_buf_free(&out);
+}
+
+#define PIECES(...) (const char *const[]){__VA_ARGS__, NULL}
+
+static void test_pieces(void **state) {
+    (void)state;
+    shows("hermes", PIECES("<tool_call>{\"name\": \"f\", \"arg", "uments\": {\"a\"", ": [1", "]}}", "\n</tool_call>"),
+          "/begin 0 call_0 f {\"a\"|/: [1|/]}|end //");
+    shows("hermes", PIECES("<tool_call>{\"arguments\": {\"a\": 1}, ", "\"name\": \"f\"}</tool_call>"), "/begin 0 call_0 f {\"a\": 1}|end /");
+    shows("mistral", PIECES("[TOOL_CALLS]f[CALL_ID]x1[ARGS]{", "}[TOOL_CALLS][{\"name\": \"g\", \"id\": \"y\", \"arguments\": {}}, ", "{\"name\": \"h\"}]"),
+          "begin 0 x1 f {|/}|end begin 1 y g {}|end /begin 2 call_2 h {}|end /");
+    shows("qwen3-coder", PIECES("<tool_call><function=f><parameter=a>1", "</parameter></function>", "</tool_call>"),
+          "/begin 0 call_0 f {\"a\":1}|end //");
+    /* Broken ones. */
+    shows("hermes", PIECES("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": ", "oops}} more"),
+          "begin 0 call_0 f {\"a\": |/warning a tool call broke off at byte 44 of the answer: unexpected text; what follows is text"
+          "end content oops}} more/");
+    shows("kimi-k2", PIECES("<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{\"a\""),
+          "begin 0 functions.f:0 f {\"a\"|/warning a tool call broke off at byte 92 of the answer: the answer ends; what follows is textend ");
+    shows("minimax-m1", PIECES("<tool_calls>[{\"name\": \"f\", \"arguments\": {}}, 5]"),
+          "begin 0 call_0 f {}|end warning a tool call broke off at byte 47 of the answer: unexpected text; what follows is textcontent , 5]/");
 }
 
 /* JSON that is not UTF-8 is none, and comes out as it is. */
@@ -315,6 +411,8 @@ static void test_errors(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_events), cmocka_unit_test(test_cuts),        cmocka_unit_test(test_beginnings),
+        cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_bytes),  cmocka_unit_test(test_all_formats), cmocka_unit_test(test_table),
         cmocka_unit_test(test_limit),  cmocka_unit_test(test_blanks),      cmocka_unit_test(test_errors),
     };

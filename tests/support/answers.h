@@ -10,7 +10,8 @@
 /* The length of the next piece. */
 typedef size_t (*answers_cut)(void *user);
 
-/* ["content", text], ["reasoning", text], ["call", index, id, name, arguments], ["warning", text]. NULL when the parser
+/* ["content", text], ["reasoning", text], ["call", index, id, name, arguments], ["warning", text]; with stream_calls the same,
+ * and "broken" for "call" when a warning came before its end. NULL when the parser
  * fails. cut NULL: all at once. The config's event and user are set here. Bytes that are not UTF-8 come out as
  * characters of their own. */
 json_t *answers_parse(const nib_chat_parser_config *config, nib_str answer, answers_cut cut, void *user);

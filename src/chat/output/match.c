@@ -11,7 +11,7 @@
 
 enum { MAX_NAME = 256, MAX_KEY = 1024, MAX_PARAMS = 4096, MAX_SKIP = 256, MAX_DEPTH = 64 };
 
-typedef enum outcome { MORE, DONE, FAIL, NOMEM } outcome;
+typedef enum outcome { MORE, DONE, FAIL, NOMEM, ARGS, ONE } outcome; /* ARGS, ONE: to be told of, in the middle of an element */
 
 typedef struct reader {
     nib_chat_match *m;
@@ -28,6 +28,7 @@ void nib_chat_match_begin(nib_chat_match *m, const char *ip, size_t start, size_
                           .accepted = start,
                           .furthest = pos,
                           .limit = m->limit,
+                          .streams = m->streams,
                           .element_pos = pos,
                           .scan = pos,
                           .params = m->params,
@@ -41,6 +42,17 @@ void nib_chat_match_free(nib_chat_match *m) {
 void nib_chat_match_accept(nib_chat_match *m) {
     m->accepted = m->furthest = m->pos;
     m->got = (nib_chat_captures){.n_params = 0};
+    m->is_committed = false;
+}
+
+void nib_chat_match_commit(nib_chat_match *m) {
+    m->is_committed = true;
+    m->committed = m->pos;
+}
+
+void nib_chat_match_decline(nib_chat_match *m) {
+    m->track.has_arguments = m->track.in_arguments = false;
+    m->arguments = (nib_chat_range){0, 0};
 }
 
 void nib_chat_match_refuse(nib_chat_match *m) {
@@ -217,21 +229,48 @@ static outcome read_first_key(const reader *r) {
     return is_call_key((nib_str){r->ptr + (m->scan - r->from), m->pos - 1 - m->scan}) ? DONE : FAIL;
 }
 
+/* Calls as JSON, told of one by one. */
+static outcome read_calls(const reader *r) {
+    nib_chat_match *m = r->m;
+    nib_chat_track *t = &m->track;
+    while (!t->is_done && m->pos < r->to) {
+        switch (nib_chat_track_byte(t, at(r, m->pos), m->pos, r->ptr, r->from)) {
+        case NIB_CHAT_TRACK_BAD: return FAIL;
+        case NIB_CHAT_TRACK_MORE: break;
+        case NIB_CHAT_TRACK_ARGUMENTS: m->arguments = t->arguments; return m->pos++, ARGS;
+        case NIB_CHAT_TRACK_CALL: m->arguments = t->arguments; return m->pos++, ONE;
+        }
+        m->arguments.to = t->arguments.to;
+        m->pos++;
+    }
+    if (t->is_done) return end_payload(m, m->pos);
+    return r->is_end ? FAIL : MORE;
+}
+
 static outcome read_json(const reader *r, bool takes_list, bool is_bare) {
     nib_chat_match *m = r->m;
+    bool is_one_by_one = m->streams && *m->ip != NIB_CHAT_ARGS && *m->ip != NIB_CHAT_PAIRS, begins = !m->is_inside;
     size_t used;
-    if (m->pos == r->to) return r->is_end ? FAIL : MORE;
-    if (!m->is_inside) m->json = (nib_chat_json){0};
-    if (!m->is_inside && at(r, m->pos) != '{' && (!takes_list || at(r, m->pos) != '[')) return FAIL;
+    if (m->pos == r->to && !(is_one_by_one && m->track.is_done)) return r->is_end ? FAIL : MORE;
+    if (begins) m->json = (nib_chat_json){0};
+    if (begins && at(r, m->pos) != '{' && (!takes_list || at(r, m->pos) != '[')) return FAIL;
     m->is_inside = true;
+    if (begins) m->track = (nib_chat_track){.is_done = false};
+    if (begins && m->streams && *m->ip == NIB_CHAT_ARGS) {
+        m->arguments = (nib_chat_range){m->pos, 0};
+        return ARGS;
+    }
     if (is_bare && m->depth < 2) {
         outcome result = read_first_key(r);
         if (result != DONE) return result;
+        if (is_one_by_one) m->pos = m->element_pos; /* once more */
     }
+    if (is_one_by_one) return read_calls(r);
     nib_chat_json_result result = nib_chat_json_read(&m->json, r->ptr + (m->pos - r->from), r->to - m->pos, &used);
     m->pos += used;
     if (result == NIB_CHAT_JSON_BAD) return FAIL;
     if (result == NIB_CHAT_JSON_MORE) return r->is_end ? FAIL : MORE;
+    m->arguments.to = m->pos;
     return end_payload(m, m->pos);
 }
 
@@ -342,6 +381,7 @@ static void leave(nib_chat_match *m) {
 /* Back to the last group that may be left out; false: there is none. */
 static bool go_back(nib_chat_match *m) {
     if (m->n_choices == 0 || m->choices[m->n_choices - 1].pos < m->accepted) return false;
+    if (m->is_committed && m->choices[m->n_choices - 1].pos < m->committed) return false;
     const nib_chat_choice *choice = &m->choices[--m->n_choices];
     m->pos = choice->pos;
     m->got = choice->got;
@@ -395,7 +435,7 @@ static size_t resume_at(const nib_chat_match *m) {
 
 static nib_chat_match_result fail(nib_chat_match *m, const nib_chat_window *w, bool is_over) {
     if (is_over) return NIB_CHAT_MATCH_LIMIT;
-    if (m->accepted == m->start) return NIB_CHAT_MATCH_FAIL;
+    if (m->accepted == m->start || m->is_committed) return NIB_CHAT_MATCH_FAIL;
     if (nib_chat_trim(nib_chat_text_of(w, (nib_chat_range){m->accepted, m->furthest})).len) return NIB_CHAT_MATCH_FAIL;
     m->pos = m->furthest; /* only a closing marker is missing behind the last call */
     return NIB_CHAT_MATCH_END;
@@ -427,6 +467,7 @@ nib_chat_match_result nib_chat_match_run(nib_chat_match *m, const nib_chat_windo
         outcome result = step(&r);
         if (result == DONE) continue;
         if (result == NOMEM) return NIB_CHAT_MATCH_NOMEM;
+        if (result == ARGS || result == ONE) return result == ARGS ? NIB_CHAT_MATCH_ARGS : NIB_CHAT_MATCH_ONE;
         if (result == MORE && !is_over) return NIB_CHAT_MATCH_MORE;
         size_t resume = result == MORE ? r.to : resume_at(m);
         if (resume > m->furthest) m->furthest = resume;

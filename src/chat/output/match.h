@@ -5,7 +5,7 @@
 #ifndef NIB_CHAT_OUTPUT_MATCH_H
 #define NIB_CHAT_OUTPUT_MATCH_H
 
-#include "chat/output/json.h"
+#include "chat/output/track.h"
 #include "chat/pattern.h"
 
 /* Bytes from offset `from` to `to`. */
@@ -13,10 +13,6 @@ typedef struct nib_chat_window {
     const char *ptr;
     size_t from, to;
 } nib_chat_window;
-
-typedef struct nib_chat_range {
-    size_t from, to;
-} nib_chat_range;
 
 static inline nib_str nib_chat_text_of(const nib_chat_window *w, nib_chat_range range) {
     if (range.from == range.to) return (nib_str){"", 0};
@@ -31,6 +27,10 @@ typedef struct nib_chat_param {
 typedef enum nib_chat_match_result {
     NIB_CHAT_MATCH_MORE,
     NIB_CHAT_MATCH_CALL,  /* a call stands in the captures: nib_chat_match_accept or _refuse, then run again */
+    NIB_CHAT_MATCH_ARGS,  /* with `streams`: arguments begin at arguments.from; run again, after nib_chat_match_commit or
+                             _decline */
+    NIB_CHAT_MATCH_ONE,   /* with `streams`: a JSON call is complete (track.call), perhaps one of a list; run again, after _commit
+                             or _refuse */
     NIB_CHAT_MATCH_END,   /* the rule holds up to pos */
     NIB_CHAT_MATCH_FAIL,  /* it does not; what stands up to `furthest` cannot be another marker */
     NIB_CHAT_MATCH_LIMIT, /* the same, for its length */
@@ -69,6 +69,11 @@ typedef struct nib_chat_match {
     nib_chat_choice choices[NIB_CHAT_MAX_CHOICES];
     uint32_t n_choices;
     size_t limit; /* most bytes of one call, its opening aside */
+    bool streams;      /* arguments are told of before the call is complete */
+    bool is_committed; /* since the last call that was accepted something was given away: there is no way back before … */
+    size_t committed;  /* … this */
+    nib_chat_track track;
+    nib_chat_range arguments; /* of the last ARGS; to: 0 before their end */
 
     nib_chat_captures got;
     nib_chat_param *params;
@@ -81,6 +86,8 @@ void nib_chat_match_begin(nib_chat_match *m, const char *ip, size_t start, size_
 /* is_end: no bytes come behind the window. */
 nib_chat_match_result nib_chat_match_run(nib_chat_match *m, const nib_chat_window *w, bool is_end);
 void nib_chat_match_accept(nib_chat_match *m);
+void nib_chat_match_commit(nib_chat_match *m);
+void nib_chat_match_decline(nib_chat_match *m); /* the arguments are not to be told of: the call comes as a whole */
 void nib_chat_match_refuse(nib_chat_match *m);
 void nib_chat_match_free(nib_chat_match *m);
 

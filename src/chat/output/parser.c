@@ -23,7 +23,7 @@ typedef enum place { FRESH, CONTENT, FRESH_THINKING, THINKING, N_PLACES } place;
 struct nib_chat_parser {
     nib_chat_event_fn event;
     void *user;
-    bool parse_tools, parse_reasoning;
+    bool parse_tools, parse_reasoning, stream_calls;
     nib_chat_tools tools;
 
     const char *patterns[NIB_CHAT_MAX_RULES];
@@ -46,6 +46,8 @@ struct nib_chat_parser {
     nib_chat_match match;
     nib_chat_calls calls;
     uint32_t n_calls;
+    bool is_open;     /* arguments of a call are being given: the window begins with the next of them */
+    nib_buf name, id; /* of a call that begins */
 
     nib_chat_window w; /* of the call that runs */
     nib_buf held;      /* what is left of the window between calls */
@@ -153,17 +155,72 @@ static nib_status warn(nib_chat_parser *p, const char *text) {
     return emit(p, &event);
 }
 
+static nib_status check_name(nib_chat_parser *p, nib_str name) {
+    char line[400];
+    if (!p->tools.list || nib_chat_tools_has(&p->tools, name)) return NIB_OK;
+    snprintf(line, sizeof line, "tool call %" PRIu32 " is of '%.*s', which is not among the tools", p->n_calls, NIB_STR_ARG(name));
+    return warn(p, line);
+}
+
 static nib_status put_call(nib_chat_parser *p, const nib_chat_call *call) {
-    char id[24], line[400];
+    char id[24];
     nib_chat_event event = {NIB_CHAT_TOOL_CALL, call->arguments, p->n_calls, call->name, call->id};
     if (!call->id.len) event.id = (nib_str){id, (size_t)snprintf(id, sizeof id, "call_%" PRIu32, p->n_calls)};
-    if (p->tools.list && !nib_chat_tools_has(&p->tools, call->name)) {
-        snprintf(line, sizeof line, "tool call %" PRIu32 " is of '%.*s', which is not among the tools", p->n_calls,
-                 NIB_STR_ARG(call->name));
-        NIB_TRY(warn(p, line));
-    }
+    NIB_TRY(check_name(p, call->name));
     p->n_calls++;
+    if (!p->stream_calls) return emit(p, &event);
+    event.kind = NIB_CHAT_CALL_BEGIN;
+    event.text = (nib_str){"", 0};
+    NIB_TRY(emit(p, &event));
+    NIB_TRY(emit(p, &(nib_chat_event){.kind = NIB_CHAT_CALL_ARGUMENTS, .text = call->arguments, .index = event.index}));
+    return emit(p, &(nib_chat_event){.kind = NIB_CHAT_CALL_END, .index = event.index});
+}
+
+/* ---- calls whose arguments are given as they come */
+
+/* The strings of a JSON call that has come up to its arguments. */
+static bool read_head(nib_chat_parser *p) {
+    const nib_chat_match *m = &p->match;
+    const nib_chat_range name = m->track.name, id = m->track.id;
+    p->name.len = p->id.len = 0;
+    if (m->ip && *m->ip != NIB_CHAT_ARGS)
+        return nib_chat_json_decode(nib_chat_text_of(&p->w, name), &p->name) &&
+               (!id.to || nib_chat_json_decode(nib_chat_text_of(&p->w, id), &p->id));
+    nib_str own = nib_chat_text_of(&p->w, m->got.name), own_id = nib_chat_text_of(&p->w, m->got.id);
+    return nib_buf_append(&p->name, own.ptr, own.len) && nib_buf_append(&p->id, own_id.ptr, own_id.len);
+}
+
+static nib_status begin_call(nib_chat_parser *p) {
+    nib_chat_match *m = &p->match;
+    if (!read_head(p) || (!p->id.len && !nib_buf_printf(&p->id, "call_%" PRIu32, p->n_calls)))
+        return nib_fail_nomem(p->err, p->name.len, "a tool call");
+    nib_str name = {p->name.ptr, p->name.len};
+    if (*m->ip == NIB_CHAT_BARE && p->tools.list && !nib_chat_tools_has(&p->tools, name)) {
+        nib_chat_match_decline(m);
+        return NIB_OK;
+    }
+    NIB_TRY(check_name(p, name));
+    nib_chat_match_commit(m);
+    drop(p, m->arguments.from);
+    p->is_open = true;
+    p->at_start = false;
+    return emit(p, &(nib_chat_event){NIB_CHAT_CALL_BEGIN, {"", 0}, p->n_calls++, name, {p->id.ptr, p->id.len}});
+}
+
+/* What has come of the arguments. */
+static nib_status put_arguments(nib_chat_parser *p) {
+    const nib_chat_match *m = &p->match;
+    size_t to = m->arguments.to ? m->arguments.to : m->pos;
+    if (!p->is_open || to <= p->w.from) return NIB_OK;
+    nib_chat_event event = {.kind = NIB_CHAT_CALL_ARGUMENTS, .text = {p->w.ptr, to - p->w.from}, .index = p->n_calls - 1};
+    drop(p, to);
     return emit(p, &event);
+}
+
+static nib_status end_call(nib_chat_parser *p) {
+    if (!p->is_open) return NIB_OK;
+    p->is_open = false;
+    return emit(p, &(nib_chat_event){.kind = NIB_CHAT_CALL_END, .index = p->n_calls - 1});
 }
 
 /* ---- a rule holds, or does not */
@@ -204,6 +261,7 @@ static nib_status end_match(nib_chat_parser *p) {
 static bool looks_like_call(const nib_chat_parser *p) {
     const nib_chat_match *m = &p->match;
     size_t from = m->accepted > m->start ? m->accepted : m->start + p->opening_len[p->rule];
+    if (m->is_committed) return true;
     if (!p->parse_tools || !p->opening_len[p->rule] || !has(p->patterns[p->rule], NIB_CHAT_CALL)) return false;
     return trimmed(p, from, m->furthest) > from;
 }
@@ -212,7 +270,10 @@ static nib_status fail_match(nib_chat_parser *p, nib_chat_match_result result, c
     const nib_chat_match *m = &p->match;
     char line[400];
     if (looks_like_call(p)) {
-        if (result == NIB_CHAT_MATCH_LIMIT)
+        if (m->is_committed)
+            snprintf(line, sizeof line, "a tool call broke off at byte %zu of the answer: %s; what follows is text", m->furthest,
+                     result == NIB_CHAT_MATCH_LIMIT ? "it is too long" : is_end && m->furthest == p->w.to ? "the answer ends" : *why ? why : "unexpected text");
+        else if (result == NIB_CHAT_MATCH_LIMIT)
             snprintf(line, sizeof line,
                      "a tool call of more than %zu bytes, from byte %zu of the answer on, stays text", m->limit,
                      p->rule_at);
@@ -226,21 +287,63 @@ static nib_status fail_match(nib_chat_parser *p, nib_chat_match_result result, c
                      p->rule_at, *why ? why : "unexpected text", m->furthest);
         NIB_TRY(warn(p, line));
     }
+    NIB_TRY(end_call(p));
     return keep_as_text(p, m->furthest);
+}
+
+/* Gives out the calls that the captures are; *is_call: they are such. */
+static nib_status put_calls(nib_chat_parser *p, bool *is_call, const char **why) {
+    nib_status status = p->parse_tools ? nib_chat_calls_read(&p->calls, &p->match, &p->w, why) : NIB_E_FORMAT;
+    *is_call = status == NIB_OK;
+    if (status == NIB_E_NOMEM) return nib_fail_nomem(p->err, 0, "a tool call");
+    if (status != NIB_OK) return NIB_OK;
+    for (size_t i = 0; i < p->calls.n && status == NIB_OK; i++) status = put_call(p, &p->calls.list[i]);
+    nib_chat_calls_clear(&p->calls);
+    return status;
+}
+
+/* One JSON call is complete. */
+static nib_status take_one(nib_chat_parser *p, const char **why) {
+    nib_chat_match *m = &p->match;
+    bool is_call = p->is_open;
+    if (is_call) {
+        NIB_TRY(end_call(p));
+    } else {
+        m->got.payload = m->track.call;
+        m->got.payload_kind = (uint8_t)*m->ip;
+        NIB_TRY(put_calls(p, &is_call, why));
+    }
+    if (is_call) nib_chat_match_commit(m);
+    else nib_chat_match_refuse(m);
+    if (is_call) drop(p, m->track.call.to);
+    return NIB_OK;
+}
+
+/* Whether the calls of the captures were given out already, as they came. */
+static bool was_streamed(const nib_chat_parser *p) {
+    char kind = (char)p->match.got.payload_kind;
+    return p->match.streams && (kind == NIB_CHAT_ARGS || kind == NIB_CHAT_CALLS || kind == NIB_CHAT_BARE);
 }
 
 /* The captures are a call, or several. */
 static nib_status take_calls(nib_chat_parser *p, const char **why) {
-    nib_status status = p->parse_tools ? nib_chat_calls_read(&p->calls, &p->match, &p->w, why) : NIB_E_FORMAT;
-    if (status == NIB_E_NOMEM) return nib_fail_nomem(p->err, 0, "a tool call");
-    if (status != NIB_OK) {
-        nib_chat_match_refuse(&p->match);
+    nib_chat_match *m = &p->match;
+    nib_status status = NIB_OK;
+    bool is_call = true;
+    if (!was_streamed(p)) {
+        NIB_TRY(put_calls(p, &is_call, why));
+    } else if (m->got.payload_kind == NIB_CHAT_ARGS) {
+        NIB_TRY(end_call(p));
+    } else if (!m->track.n_calls) {
+        is_call = false;
+        *why = "an empty list of calls";
+    }
+    if (!is_call) {
+        nib_chat_match_refuse(m);
         return NIB_OK;
     }
-    nib_chat_match_accept(&p->match);
-    for (size_t i = 0; i < p->calls.n && status == NIB_OK; i++) status = put_call(p, &p->calls.list[i]);
-    nib_chat_calls_clear(&p->calls);
-    drop(p, p->match.pos);
+    nib_chat_match_accept(m);
+    drop(p, m->pos);
     p->rule_at = p->match.pos;
     p->behind_marker = true;
     p->place = FRESH;
@@ -252,9 +355,12 @@ static nib_status run_match(nib_chat_parser *p, bool is_end, bool *waits) {
     const char *why = "";
     for (;;) {
         nib_chat_match_result result = nib_chat_match_run(&p->match, &p->w, is_end);
+        NIB_TRY(put_arguments(p));
         switch (result) {
         case NIB_CHAT_MATCH_MORE: *waits = true; return NIB_OK;
         case NIB_CHAT_MATCH_CALL: NIB_TRY(take_calls(p, &why)); break;
+        case NIB_CHAT_MATCH_ARGS: NIB_TRY(begin_call(p)); break;
+        case NIB_CHAT_MATCH_ONE: NIB_TRY(take_one(p, &why)); break;
         case NIB_CHAT_MATCH_END: return end_match(p);
         case NIB_CHAT_MATCH_NOMEM: return nib_fail_nomem(p->err, 0, "parameters of a tool call");
         default: return fail_match(p, result, why, is_end);
@@ -382,9 +488,11 @@ static nib_status init(nib_chat_parser *p, const nib_chat_parser_config *config,
     p->user = config->user;
     p->parse_tools = config->parse_tools;
     p->parse_reasoning = config->parse_reasoning;
+    p->stream_calls = config->stream_calls;
     if (config->tools) NIB_TRY(nib_chat_tools_init(&p->tools, (nib_str){config->tools, config->tools_len}, err));
     p->calls.tools = &p->tools;
     p->match.limit = config->max_call_bytes;
+    p->match.streams = p->stream_calls && p->parse_tools;
     for (size_t i = 0; i < NIB_CHAT_MAX_RULES && format->rules[i].pattern; i++) add_rule(p, i, &format->rules[i]);
     p->place = config->starts_thinking ? FRESH_THINKING : FRESH;
     p->behind_marker = config->starts_thinking;
@@ -415,5 +523,7 @@ void nib_chat_parser_free(nib_chat_parser *p) {
     nib_chat_match_free(&p->match);
     nib_chat_calls_free(&p->calls);
     nib_buf_free(&p->held);
+    nib_buf_free(&p->name);
+    nib_buf_free(&p->id);
     nib_free(p);
 }
