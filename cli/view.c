@@ -121,6 +121,8 @@ bool nib_cli_view_event(void *user, const nib_chat_event *event) {
         nib_cli_out_flush(&view->out);
         nib_cli_warning(view->term, "%.*s", (int)event->text.len, event->text.ptr);
         break;
+    default: /* calls come as a whole */
+        break;
     }
     nib_cli_out_flush(&view->out);
     return !view->out.error;

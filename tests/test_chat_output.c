@@ -209,7 +209,8 @@ static void test_streams(void **state) {
 static bool show(void *user, const nib_chat_event *e) {
     static const char *const kinds[] = {"content ", "reasoning ", "call ", "warning ", "begin ", "", "end "};
     nib_buf *out = user;
-    if (e->kind == NIB_CHAT_CALL_BEGIN) return nib_buf_printf(out, "begin %u %.*s %.*s ", e->index, NIB_STR_ARG(e->id), NIB_STR_ARG(e->name));
+    if (e->kind == NIB_CHAT_CALL_BEGIN)
+        return nib_buf_printf(out, "begin %u %.*s %.*s ", e->index, NIB_STR_ARG(e->id), NIB_STR_ARG(e->name));
     return nib_buf_printf(out, "%s%.*s%s", kinds[e->kind], NIB_STR_ARG(e->text), e->kind == NIB_CHAT_CALL_ARGUMENTS ? "|" : "");
 }
 
@@ -239,8 +240,11 @@ static void test_pieces(void **state) {
     (void)state;
     shows("hermes", PIECES("<tool_call>{\"name\": \"f\", \"arg", "uments\": {\"a\"", ": [1", "]}}", "\n</tool_call>"),
           "/begin 0 call_0 f {\"a\"|/: [1|/]}|end //");
-    shows("hermes", PIECES("<tool_call>{\"arguments\": {\"a\": 1}, ", "\"name\": \"f\"}</tool_call>"), "/begin 0 call_0 f {\"a\": 1}|end /");
-    shows("mistral", PIECES("[TOOL_CALLS]f[CALL_ID]x1[ARGS]{", "}[TOOL_CALLS][{\"name\": \"g\", \"id\": \"y\", \"arguments\": {}}, ", "{\"name\": \"h\"}]"),
+    shows("hermes", PIECES("<tool_call>{\"arguments\": {\"a\": 1}, ", "\"name\": \"f\"}</tool_call>"),
+          "/begin 0 call_0 f {\"a\": 1}|end /");
+    shows("mistral",
+          PIECES("[TOOL_CALLS]f[CALL_ID]x1[ARGS]{",
+                 "}[TOOL_CALLS][{\"name\": \"g\", \"id\": \"y\", \"arguments\": {}}, ", "{\"name\": \"h\"}]"),
           "begin 0 x1 f {|/}|end begin 1 y g {}|end /begin 2 call_2 h {}|end /");
     shows("qwen3-coder", PIECES("<tool_call><function=f><parameter=a>1", "</parameter></function>", "</tool_call>"),
           "/begin 0 call_0 f {\"a\":1}|end //");
@@ -249,9 +253,12 @@ static void test_pieces(void **state) {
           "begin 0 call_0 f {\"a\": |/warning a tool call broke off at byte 44 of the answer: unexpected text; what follows is text"
           "end content oops}} more/");
     shows("kimi-k2", PIECES("<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{\"a\""),
-          "begin 0 functions.f:0 f {\"a\"|/warning a tool call broke off at byte 92 of the answer: the answer ends; what follows is textend ");
+          "begin 0 functions.f:0 f {\"a\"|/"
+          "warning a tool call broke off at byte 92 of the answer: the answer ends; what follows is textend ");
     shows("minimax-m1", PIECES("<tool_calls>[{\"name\": \"f\", \"arguments\": {}}, 5]"),
-          "begin 0 call_0 f {}|end warning a tool call broke off at byte 47 of the answer: unexpected text; what follows is textcontent , 5]/");
+          "begin 0 call_0 f {}|end "
+          "warning a tool call broke off at byte 45 of the answer: unexpected text; what follows is textcontent ,"
+          "content  5]/");
 }
 
 /* JSON that is not UTF-8 is none, and comes out as it is. */

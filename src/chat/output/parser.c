@@ -268,16 +268,19 @@ static bool looks_like_call(const nib_chat_parser *p) {
 
 static nib_status fail_match(nib_chat_parser *p, nib_chat_match_result result, const char *why, bool is_end) {
     const nib_chat_match *m = &p->match;
+    bool ends = is_end && m->furthest == p->w.to;
     char line[400];
     if (looks_like_call(p)) {
+        if (result == NIB_CHAT_MATCH_LIMIT && m->is_committed) why = "it is too long";
+        else if (ends && m->is_committed) why = "the answer ends";
         if (m->is_committed)
             snprintf(line, sizeof line, "a tool call broke off at byte %zu of the answer: %s; what follows is text", m->furthest,
-                     result == NIB_CHAT_MATCH_LIMIT ? "it is too long" : is_end && m->furthest == p->w.to ? "the answer ends" : *why ? why : "unexpected text");
+                     *why ? why : "unexpected text");
         else if (result == NIB_CHAT_MATCH_LIMIT)
             snprintf(line, sizeof line,
                      "a tool call of more than %zu bytes, from byte %zu of the answer on, stays text", m->limit,
                      p->rule_at);
-        else if (is_end && m->furthest == p->w.to)
+        else if (ends)
             snprintf(line, sizeof line, "the answer ends inside the tool call that began at byte %zu, which stays text",
                      p->rule_at);
         else
