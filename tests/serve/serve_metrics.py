@@ -83,9 +83,8 @@ class Metrics(Case):
         body = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1500, "ignore_eos": True}
         with server.open_stream(CHAT, body):
             self.assertEqual(server.post(CHAT, body).status, 503)
-            values, _ = self.get(server)
+            values = self.until(server, lambda v: v["nib_requests_running"][""] == 1)
             self.assertEqual(values["nib_requests_rejected_total"], {'{reason="queue_full"}': 1})
-            self.assertEqual(values["nib_requests_running"][""], 1)
 
     def test_a_name_is_escaped(self):
         server = self.spawn("-c", 512, "--alias", 'a "b" \\ c')
