@@ -41,8 +41,20 @@ static nib_status take_messages(nib_cli_chat *c, json_t *value, nib_error *err) 
     return NIB_OK;
 }
 
+#define SESSION_HEAD "{\"nib_session\""
+
+static bool is_session(const char *path) {
+    char head[sizeof SESSION_HEAD - 1];
+    FILE *f = fopen(path, "rb");
+    bool is = f && fread(head, 1, sizeof head, f) == sizeof head && memcmp(head, SESSION_HEAD, sizeof head) == 0;
+    if (f) fclose(f);
+    return is;
+}
+
 nib_status nib_cli_chat_save(const nib_cli_chat *c, const char *path, nib_error *err) {
     nib_buf text = {0};
+    if ((c->opt.session_file && strcmp(path, c->opt.session_file) == 0) || is_session(path))
+        return nib_fail(err, NIB_E_ARG, "%s is a session, whose keys and values would be lost: choose another name", path);
     json_t *object = json_object();
     json_object_set(object, "messages", c->messages);
     nib_status status = to_json(object, JSON_INDENT(2), &text, err);
@@ -53,10 +65,9 @@ nib_status nib_cli_chat_save(const nib_cli_chat *c, const char *path, nib_error 
 
 /* Of a session only the first line is JSON. */
 static nib_str json_of(nib_str text) {
-    static const char head[] = "{\"nib_session\"";
     const char *end = text.len ? memchr(text.ptr, '\n', text.len) : NULL;
-    bool is_session = end && text.len >= sizeof head && memcmp(text.ptr, head, sizeof head - 1) == 0;
-    return is_session ? (nib_str){text.ptr, (size_t)(end - text.ptr)} : text;
+    bool has_head = end && text.len >= sizeof SESSION_HEAD && memcmp(text.ptr, SESSION_HEAD, sizeof SESSION_HEAD - 1) == 0;
+    return has_head ? (nib_str){text.ptr, (size_t)(end - text.ptr)} : text;
 }
 
 nib_status nib_cli_chat_load(nib_cli_chat *c, const char *path, nib_error *err) {

@@ -284,7 +284,23 @@ out:
 
 /* ---- the rest of answerer.h */
 
+/* What is wrong with an option shows before the file is read. */
+static nib_status check_options(const nib_cli_options *opt, nib_error *err) {
+    const char *const *name = nib_chat_format_names();
+    int64_t now;
+    NIB_TRY(nib_cli_sampling_check(opt, err));
+    NIB_TRY(nib_cli_clock(opt->date, &now, err));
+    while (opt->format && *name && strcmp(*name, opt->format) != 0) name++;
+    if (*name) return NIB_OK;
+    nib_buf names = {0};
+    for (name = nib_chat_format_names(); *name; name++) nib_buf_printf(&names, " %s", *name);
+    nib_fail(err, NIB_E_ARG, "--format %s: no such format of answers; there are:%s", opt->format, nib_buf_cstr(&names) ? names.ptr : "");
+    nib_buf_free(&names);
+    return NIB_E_ARG;
+}
+
 static nib_status open_local(nib_cli_chat *c, nib_error *err) {
+    NIB_TRY(check_options(&c->opt, err));
     NIB_TRY(nib_cli_session_open(&c->s, &c->opt, c->s.term, err));
     NIB_TRY(open_template(c, err));
     NIB_TRY(constrain(c, false, err)); /* what is wrong with it shows before the model is loaded */

@@ -95,6 +95,7 @@ static nib_status run(run_state *r, const nib_cli_options *opt, const nib_cli_te
     bool with_logprobs = nib_cli_given(opt, offsetof(nib_cli_options, n_logprobs));
     if (with_logprobs && !opt->json) return nib_fail(err, NIB_E_ARG, "--logprobs needs --json to be printed in");
     NIB_TRY(nib_cli_need_model(opt, err));
+    NIB_TRY(nib_cli_sampling_check(opt, err));
     NIB_TRY(nib_cli_input_read(opt, &r->prompt, err));
     NIB_TRY(nib_cli_constraint_read(&r->constraint, opt, err));
     NIB_TRY(nib_cli_session_open(&r->s, opt, term, err));

@@ -508,6 +508,10 @@ class Commands(Case):
         self.assertIn("No such file", self.command(t, "/load /nowhere"))
         self.assertIn("error:", self.command(t, f"/load {Config.nib}"))
         self.assertIn("error:", self.command(t, "/save /nowhere/x"))
+        session = os.path.join(Config.scratch, "kept.nib")
+        with open(session, "w", encoding="utf-8") as f:
+            f.write('{"nib_session":1,"messages":[]}\n')
+        self.assertIn("choose another name", self.command(t, f"/save {session}"))
         self.assertEqual(self.saved(t), before)
 
     def test_set(self):

@@ -271,7 +271,7 @@ static const char *check_injection(const nib_chat *chat, const nib_tokenizer *to
 
 /* ---- what may be changed of a context without a note */
 
-enum { ARGUMENTS = 1, PARTS = 2, NOTHING = 4, DEVELOPER = 8, THOUGHTS = 16, SWITCH = 32, ALL = 64 };
+enum { ARGUMENTS = 1, PARTS = 2, NOTHING = 4, DEVELOPER = 8, THOUGHTS = 16, SWITCH = 32, LESS = 64, ALL = 128 };
 
 /* Arguments of tool calls as an object, if they are JSON text. */
 static void change_calls(json_t *message) {
@@ -321,6 +321,8 @@ static bool is_explained(const nib_template *tmpl, json_t *context, const nib_re
         json_array_foreach(json_object_get(changed, "messages"), i, message) change_message(message, changes);
         json_t *thinks = json_object_get(changed, "enable_thinking");
         if ((changes & SWITCH) && thinks) json_object_set(changed, "thinking", thinks);
+        if ((changes & LESS) && json_is_false(thinks)) json_object_set_new(changed, "thinking_budget", json_integer(0));
+        if ((changes & LESS) && json_is_false(thinks)) json_object_set_new(changed, "reasoning_effort", json_string("none"));
         char *text = json_dumps(changed, 0);
         ok = nib_template_render(tmpl, text, strlen(text), &config, &r, NULL) == NIB_OK && r.len == found->len &&
              memcmp(r.text, found->text, r.len) == 0;

@@ -174,8 +174,31 @@ static void test_no_system(void **state) {
     chat_close(&f);
 }
 
+/* enable_thinking: false reaches templates that have another switch; what the request itself says of that goes first. */
+static void test_less_thinking(void **state) {
+    (void)state;
+    static const char *const templates[] = {
+        "{{ messages[0].content }} {{ 'no thoughts' if thinking_budget is defined and thinking_budget == 0 else 'thoughts' }}",
+        "{{ messages[0].content }}{% if reasoning_effort is defined and reasoning_effort == 'none' %} no{% endif %} thoughts",
+        "{{ messages[0].content }} effort {{ reasoning_effort if reasoning_effort is defined else 'medium' }}",
+    };
+    static const char *const wanted[][3] = {{"Hi thoughts", "Hi no thoughts", "Hi thoughts"},
+                                            {"Hi thoughts", "Hi no thoughts", "Hi thoughts"},
+                                            {"Hi effort medium", "Hi effort low", "Hi effort high"}};
+    for (size_t i = 0; i < 3; i++) {
+        chat_fixture f;
+        chat_must(&f, templates[i]);
+        chat_prints(f.chat, "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]}", wanted[i][0]);
+        chat_prints(f.chat, "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"enable_thinking\":false}", wanted[i][1]);
+        chat_prints(f.chat, "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"enable_thinking\":false,"
+                            "\"reasoning_effort\":\"high\",\"chat_template_kwargs\":{\"thinking_budget\":9}}", wanted[i][2]);
+        chat_close(&f);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_less_thinking),
         cmocka_unit_test(test_faults),      cmocka_unit_test(test_variables), cmocka_unit_test(test_toggle),
         cmocka_unit_test(test_needs_tools), cmocka_unit_test(test_tool_shapes), cmocka_unit_test(test_notes),
         cmocka_unit_test(test_no_system),

@@ -33,6 +33,8 @@ typedef struct nib_chat_caps {
     bool thinks_or_talks;   /* refuses thoughts together with content where tools are called */
     const char *reasoning;  /* the field of an answer that it takes thoughts from; "": parts of type thinking; NULL: none */
     const char *toggle;     /* the variable that turns thinking on and off; NULL: none */
+    bool has_budget;        /* thinking_budget 0 turns it off */
+    const char *least;      /* the reasoning_effort that asks for least; NULL: it knows none */
 } nib_chat_caps;
 
 #endif

@@ -169,6 +169,22 @@ static void find_toggle(probe *p) {
     caps->toggle = NULL;
 }
 
+#define THINKS(more) "{\"messages\":[" USER "]" more "}"
+
+/* Other ways to have less of it, where there is none to turn it off. An effort that is shown as it stands may be any word, and
+ * models know "low". */
+static void find_least(probe *p) {
+    static const char plain[] = THINKS(""), budget[] = THINKS(",\"chat_template_kwargs\":{\"thinking_budget\":0}");
+    static const char any[] = THINKS(",\"reasoning_effort\":" TEXT), high[] = THINKS(",\"reasoning_effort\":\"high\"");
+    static const char none[] = THINKS(",\"reasoning_effort\":\"none\""), low[] = THINKS(",\"reasoning_effort\":\"low\"");
+    nib_chat_caps *caps = &p->t->caps;
+    if (caps->toggle) return;
+    caps->has_budget = differ(p, plain, budget);
+    if (caps->has_budget) return;
+    if (!shows(p, any, WORD, NULL) && differ(p, high, none)) caps->least = "none";
+    else if (differ(p, high, low)) caps->least = "low";
+}
+
 nib_status nib_chat_probe(const nib_chat *chat, nib_chat_template *t, nib_error *err) {
     probe p = {chat, t, err, NIB_OK};
     t->caps = (nib_chat_caps){.knows_developer = strstr(t->text, "developer") != NULL};
@@ -178,5 +194,6 @@ nib_status nib_chat_probe(const nib_chat *chat, nib_chat_template *t, nib_error 
     find_contents(&p);
     find_reasoning(&p);
     find_toggle(&p);
+    find_least(&p);
     return p.status;
 }

@@ -193,10 +193,16 @@ static nib_status write_messages(nib_chat_reader *r, const nib_chat_request *q, 
     return NIB_OK;
 }
 
+static bool no_thoughts(const nib_chat_request *q) {
+    return q->thinks.type == JINJA_BOOL && !q->thinks.as.b;
+}
+
 /* Variables that are only there when they were asked for, as templates tell by "is defined". */
 static bool write_options(nib_arena *arena, const nib_chat_request *q, const nib_chat_caps *caps, const jinja_value *out) {
-    jinja_value yes = jinja_bool(true);
+    jinja_value yes = jinja_bool(true), zero = jinja_int(0), least = nib_chat_str(caps->least ? caps->least : "");
     bool ok = true;
+    if (no_thoughts(q) && caps->has_budget) ok = nib_chat_set(arena, out, "thinking_budget", &zero);
+    if (no_thoughts(q) && caps->least) ok = nib_chat_set(arena, out, "reasoning_effort", &least);
     for (uint32_t i = 0; ok && q->kwargs && i < q->kwargs->n; i++)
         ok = nib_jinja_dict_set(arena, out->as.dict, &q->kwargs->pairs[i].key, &q->kwargs->pairs[i].value);
     if (ok && q->thinks.type == JINJA_BOOL) ok = nib_chat_set(arena, out, "enable_thinking", &q->thinks);
@@ -212,10 +218,10 @@ nib_status nib_chat_request_write(nib_chat_reader *r, const nib_chat_request *q,
     NIB_TRY(nib_chat_tools_write(r, &q->tools, caps, &tools));
     NIB_TRY(write_messages(r, q, caps, notes, &messages));
     bool has_results = has_role(q->messages, q->n_messages, NIB_CHAT_TOOL);
-    bool no_thoughts = q->thinks.type == JINJA_BOOL && !q->thinks.as.b;
+    bool may_think = !caps->toggle && !caps->has_budget && !(caps->least && strcmp(caps->least, "none") == 0);
     if (q->tools.type != JINJA_NONE && caps->tools == NIB_CHAT_TOOLS_UNSEEN) *notes |= 1u << NIB_CHAT_NOTE_TOOLS;
     if (has_results && caps->hides_results) *notes |= 1u << NIB_CHAT_NOTE_RESULTS;
-    if (no_thoughts && caps->reasoning && !caps->toggle) *notes |= 1u << NIB_CHAT_NOTE_THINKING;
+    if (no_thoughts(q) && caps->reasoning && may_think) *notes |= 1u << NIB_CHAT_NOTE_THINKING;
     bool ok = nib_chat_dict(r->arena, out) && nib_chat_set(r->arena, out, "messages", &messages) &&
               nib_chat_set(r->arena, out, "tools", &tools) && nib_chat_set(r->arena, out, "documents", &q->documents) &&
               nib_chat_set(r->arena, out, "add_generation_prompt", &prompt) && write_options(r->arena, q, caps, out);

@@ -171,6 +171,9 @@ class Constraint(Chat):
         self.assertIn('no tool is called "b"', ask("--tools", tools, "--tool-choice", "b", code=2))
         self.assertIn("--tool-choice needs --tools", ask("--tool-choice", "auto", code=2))
         self.assertIn("--regex", ask("--regex", "("))
+        for args, says in ((("--samplers", "nope"), "no sampler is named 'nope'"), (("--format", "nope"), "there are: hermes"),
+                           (("--date", "1"), "--date '1'")):
+            self.assertIn(says, self.nib("chat", "-m", "/nowhere.gguf", "-p", "x", *args, code=2).err)
 
 
 class Template(Chat):
