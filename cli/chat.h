@@ -91,7 +91,8 @@ size_t nib_cli_chat_n_system(const nib_cli_chat *c);
 nib_status nib_cli_chat_answer(nib_cli_chat *c, nib_chat_event_fn event, void *user, nib_error *err);
 
 /* ---- files (chat_file.c) */
-/* JSON: {"messages": […]}; save refuses to put it in the place of a session; load replaces the conversation, and takes a bare array and the first line of a session, too. */
+/* JSON: {"messages": […]}; save refuses to take the place of a session; load replaces the conversation, and takes a bare
+ * array and the first line of a session, too. */
 nib_status nib_cli_chat_save(const nib_cli_chat *c, const char *path, nib_error *err);
 nib_status nib_cli_chat_load(nib_cli_chat *c, const char *path, nib_error *err);
 /* --session: the same object in the first line, and after it the keys and values of its tokens. A file that is not there is

@@ -211,6 +211,11 @@ static void test_refusals(void **state) {
         {"false", NIB_E_FORMAT, "no text"},
         {"{\"enum\":[1],\"type\":\"null\"}", NIB_E_FORMAT, "no text"},
         {"{\"type\":\"object\",\"required\":[\"a\"],\"properties\":{\"a\":{\"$ref\":\"#\"}}}", NIB_E_FORMAT, "no text"},
+        {"{\"type\":\"object\",\"minProperties\":2,\"properties\":{\"a\":{},\"b\":false},\"additionalProperties\":false}", NIB_E_FORMAT,
+         "no text"},
+        {"{\"type\":\"object\",\"minProperties\":1,\"additionalProperties\":{\"enum\":[1],\"type\":\"null\"}}", NIB_E_FORMAT, "no text"},
+        {"{\"$defs\":{\"x\":{\"if\":{}}},\"type\":\"null\"}", NIB_E_UNSUPPORTED, "#/$defs/x/if: "}, /* nothing refers to it */
+        {"{\"$defs\":{\"x\":{\"$defs\":{\"y\":{\"then\":1}}}}}", NIB_E_UNSUPPORTED, "#/$defs/x/$defs/y/then: "},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -150,19 +150,25 @@ typedef struct key_marks {
     uint64_t *found; /* bits of the keys of one rule */
 } key_marks;
 
+/* Whether the rule ends only with certain keys, or with enough of them. */
+static bool needs_keys(const nib_grammar_build *b, uint32_t rule) {
+    const nib_grammar_draft_rule *r = &b->rules[rule];
+    return r->rule.n_keys || (r->rule.min > 0 && r->body == NIB_GRAMMAR_NO);
+}
+
 /* Those that are reached from the start of a rule without a call. */
 static void find_marks(finish *f, key_marks *marks) {
     nib_grammar_build *b = f->b;
     uint8_t *seen = take(f, b->n_nodes, 1);
     marks->found = take(f, b->n_words, sizeof *marks->found);
     for (uint32_t i = 0; i < b->n_rules && b->status == NIB_OK; i++) {
-        if (!b->rules[i].rule.n_keys) continue;
+        if (!needs_keys(b, i)) continue;
         visit(f, seen, b->rules[i].rule.start);
         while (f->n_stack) {
             uint32_t node = f->stack[--f->n_stack];
             for (uint32_t e = b->nodes[node]; e != NIB_GRAMMAR_NO; e = b->edges[e].next) {
                 visit(f, seen, b->edges[e].edge.to);
-                if (b->edges[e].edge.kind != NIB_GRAMMAR_MARK || b->edges[e].edge.arg == NIB_GRAMMAR_NO) continue;
+                if (b->edges[e].edge.kind != NIB_GRAMMAR_MARK) continue;
                 if (nib_grow(&marks->list, &marks->capacity, marks->n + 1, sizeof *marks->list))
                     marks->list[marks->n++] = (key_mark){e, i};
                 else
@@ -173,20 +179,25 @@ static void find_marks(finish *f, key_marks *marks) {
     nib_free(seen);
 }
 
-/* Whether every required key of an object has a value that can end. */
+/* Whether every required key of an object has a value that can end, and enough keys have. Keys without a number are as many as
+ * are needed. */
 static bool keys_can_end(const finish *f, uint32_t rule, const key_marks *marks) {
     const nib_grammar_build *b = f->b;
     const nib_grammar_rule *r = &b->rules[rule].rule;
     size_t n_words = (r->n_keys + 63) / 64;
-    memset(marks->found, 0, n_words * sizeof *marks->found);
+    uint64_t n_found = 0;
+    if (n_words) memset(marks->found, 0, n_words * sizeof *marks->found);
     for (size_t i = 0; i < marks->n; i++) {
         const nib_grammar_edge *edge = &b->edges[marks->list[i].edge].edge;
-        if (marks->list[i].rule == rule && f->can_end[edge->to])
-            marks->found[edge->arg / 64] |= UINT64_C(1) << edge->arg % 64;
+        if (marks->list[i].rule != rule || !f->can_end[edge->to]) continue;
+        if (edge->arg == NIB_GRAMMAR_NO) n_found += UINT32_MAX;
+        else marks->found[edge->arg / 64] |= UINT64_C(1) << edge->arg % 64;
     }
-    for (size_t w = 0; w < n_words; w++)
+    for (size_t w = 0; w < n_words; w++) {
         if (b->words[r->required + w] & ~marks->found[w]) return false;
-    return true;
+        for (uint64_t bits = marks->found[w]; bits; bits &= bits - 1) n_found++;
+    }
+    return n_found >= r->min;
 }
 
 static void rule_can_end(finish *f, uint32_t rule) {
@@ -199,7 +210,7 @@ static void rule_can_end(finish *f, uint32_t rule) {
 static void spread_ends(finish *f) {
     while (f->n_stack) {
         uint32_t node = f->stack[--f->n_stack], rule = f->starts[node];
-        if (rule != NIB_GRAMMAR_NO && !f->b->rules[rule].rule.n_keys) rule_can_end(f, rule);
+        if (rule != NIB_GRAMMAR_NO && !needs_keys(f->b, rule)) rule_can_end(f, rule);
         for (uint32_t e = f->rev.first[node]; e != NIB_GRAMMAR_NO; e = f->rev.next[e]) {
             const nib_grammar_edge *edge = &f->b->edges[e].edge;
             if (edge->kind != NIB_GRAMMAR_CALL || f->rule_ends[edge->arg]) visit(f, f->can_end, f->rev.from[e]);
@@ -221,7 +232,7 @@ static void find_ends(finish *f) {
         changed = false;
         spread_ends(f);
         for (uint32_t i = 0; i < b->n_rules; i++) {
-            if (f->rule_ends[i] || !b->rules[i].rule.n_keys || !f->can_end[b->rules[i].rule.start]) continue;
+            if (f->rule_ends[i] || !needs_keys(b, i) || !f->can_end[b->rules[i].rule.start]) continue;
             if (!keys_can_end(f, i, &marks)) continue;
             rule_can_end(f, i);
             changed = true;

@@ -218,6 +218,21 @@ void nib_grammar_schema_fill(nib_grammar_schema *s) {
 
 /* ---- the whole */
 
+void nib_grammar_schema_definitions(nib_grammar_schema *s, const nib_grammar_json *schema) {
+    static const char *const holders[] = {"$defs", "definitions"};
+    for (size_t i = 0; i < 2; i++) {
+        const nib_grammar_json *list = nib_grammar_json_get(schema, holders[i]);
+        if (list && list->kind != NIB_GRAMMAR_JSON_OBJECT)
+            nib_grammar_schema_fail(s, NIB_E_FORMAT, list, "%s is an object of schemas", holders[i]);
+        for (const nib_grammar_json *c = list ? list->first : NULL; c && !nib_grammar_schema_failed(s); c = c->next) {
+            nib_grammar_conj conj = {0};
+            nib_grammar_conj_add(s, &conj, c, 0);
+            nib_grammar_schema_rule_for(s, &conj);
+            nib_grammar_schema_definitions(s, c); /* as deep as the text is nested */
+        }
+    }
+}
+
 static uint32_t make_root(nib_grammar_schema *s, nib_grammar_conj *conj) {
     nib_grammar_build *b = s->b;
     uint32_t value = nib_grammar_schema_rule_for(s, conj), root = nib_grammar_rule_new(b, (nib_str){"json", 4});
@@ -232,12 +247,11 @@ static uint32_t make_root(nib_grammar_schema *s, nib_grammar_conj *conj) {
         nib_grammar_schema_space(s, piece.end, b->rules[root].end);
     else
         nib_grammar_empty(b, piece.end, b->rules[root].end);
+    nib_grammar_schema_definitions(s, s->root);
     nib_grammar_schema_fill(s);
     return root;
 }
 
-/* Keywords that nothing uses must be known all the same: all schemas below $defs that nothing refers to are left alone.
- */
 static uint32_t from_schema(nib_grammar_build *b, nib_str text, const nib_grammar_config *config) {
     nib_grammar_schema s = {.b = b, .config = config, .space = NIB_GRAMMAR_NO, .any_string = NIB_GRAMMAR_NO};
     nib_grammar_conj conj = {0};

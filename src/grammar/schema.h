@@ -128,6 +128,8 @@ bool nib_grammar_schema_items(nib_grammar_schema *s, const nib_grammar_conj *con
 typedef nib_grammar_piece (*nib_grammar_member_fn)(void *user, nib_str key, nib_grammar_conj *value);
 uint32_t nib_grammar_schema_members(nib_grammar_schema *s, const nib_grammar_conj *conj, const char *between,
                                     nib_grammar_member_fn draw, void *user);
+/* The schemas below $defs, which must be understood even where nothing refers to them. */
+void nib_grammar_schema_definitions(nib_grammar_schema *s, const nib_grammar_json *schema);
 /* All rules that were asked for. */
 void nib_grammar_schema_fill(nib_grammar_schema *s);
 

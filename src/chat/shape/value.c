@@ -167,6 +167,7 @@ static nib_grammar_conj parameters(const nib_chat_shape *d, nib_grammar_schema *
     nib_grammar_conj_add(s, &conj, s->root, 0);
     nib_grammar_conj_add(s, &conj, d->object, 0);
     nib_grammar_conj_close(s, &conj);
+    nib_grammar_schema_definitions(s, s->root);
     return conj;
 }
 
