@@ -162,19 +162,25 @@ function drawTiles() {
   );
 }
 
+const PHASES = {
+  waiting: { name: "waits", share: () => null },
+  prefill: { name: "reads its prompt", share: (r) => r.n_computed / r.n_prompt },
+  decode: { name: "answers", share: (r) => r.n_generated / Math.max(1, r.n_max) },
+};
+
 function rowOf(r) {
+  const { name, share } = PHASES[r.phase];
   const swatch = h("i.swatch", { "aria-hidden": "true" });
-  if (r.phase !== "waiting") swatch.style.background = draw.colourOf(r.number);
-  const done =
-    r.phase === "prefill" ? r.n_computed / r.n_prompt : r.phase === "decode" ? r.n_generated / Math.max(1, r.n_max) : 0;
-  const bar = h("span.bar", { "aria-hidden": "true" }, h(`span.bar-used.${r.phase}`));
-  bar.firstChild.style.width = `${Math.min(100, 100 * done)}%`;
-  const what = { waiting: "waits", prefill: "reads its prompt", decode: "answers" }[r.phase];
-  const row = h(
+  const bar = share(r) === null ? null : h("span.bar", { "aria-hidden": "true" }, h(`span.bar-used.${r.phase}`));
+  if (bar) {
+    swatch.style.background = draw.colourOf(r.number);
+    bar.firstChild.style.width = `${Math.min(100, 100 * share(r))}%`;
+  }
+  return h(
     "tr",
     { onpointerenter: () => point(r.number), onpointerleave: () => point(null) },
     h("th", { scope: "row" }, swatch, `#${r.number}`),
-    h("td", {}, what, bar, r.n_preempted ? ` made way ${r.n_preempted} ×` : null),
+    h("td", {}, h("span.phase", {}, name), bar, r.n_preempted ? ` made way ${r.n_preempted} ×` : null),
     h("td", {}, count(r.n_prompt)),
     h("td", {}, count(r.n_cached)),
     h("td", {}, count(r.n_generated)),
@@ -182,7 +188,6 @@ function rowOf(r) {
     h("td", {}, milliseconds(r.age_ms)),
     h("td", {}, r.ttft_ms ? milliseconds(r.ttft_ms) : "–"),
   );
-  return row;
 }
 
 function drawRows() {
