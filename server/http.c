@@ -21,6 +21,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -190,6 +191,17 @@ static bool is_head_request(const nib_server_exchange *x) {
     return x->in.method.len == 4 && memcmp(x->in.method.ptr, "HEAD", 4) == 0;
 }
 
+/* strftime would write the names of the user's language. */
+static void put_date(struct evbuffer *out) {
+    static const char days[][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+    static const char months[][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    time_t now = time(NULL);
+    struct tm tm;
+    if (!gmtime_r(&now, &tm)) return;
+    evbuffer_add_printf(out, "Date: %s, %02d %s %d %02d:%02d:%02d GMT\r\n", days[tm.tm_wday], tm.tm_mday, months[tm.tm_mon],
+                        tm.tm_year + 1900, tm.tm_hour, tm.tm_min, tm.tm_sec);
+}
+
 static void put_head(nib_server_exchange *x, int status, const char *type, const size_t *len) {
     struct evbuffer *out = bufferevent_get_output(x->bev);
     x->status = status;
@@ -197,6 +209,7 @@ static void put_head(nib_server_exchange *x, int status, const char *type, const
     x->is_chunked = !len && !x->in.is_old;
     x->closes |= !len && x->in.is_old;
     evbuffer_add_printf(out, "HTTP/1.1 %d %s\r\n", status, reason_of(status));
+    put_date(out);
     if (type) evbuffer_add_printf(out, "Content-Type: %s\r\n", type);
     if (len && status != 204 && status != 304) evbuffer_add_printf(out, "Content-Length: %zu\r\n", *len);
     if (x->is_chunked) evbuffer_add_printf(out, "Transfer-Encoding: chunked\r\n");

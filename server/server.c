@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { N_WORKERS = 2, MOST_GRAMMARS = 64, MOST_GRAMMAR_BYTES = 256 << 20 };
+enum { N_WORKERS = 2, MOST_GRAMMARS = 64, MOST_GRAMMAR_BYTES = 64 << 20 };
 
 /* ---- what http.c calls back */
 

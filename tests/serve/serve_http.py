@@ -1,4 +1,5 @@
 """HTTP itself: routes, methods, framing, limits, keep-alive, hang-ups, the end of the server."""
+import email.utils
 import json
 import signal
 import socket
@@ -25,6 +26,10 @@ class Routes(Case):
         reply = self.server.request("HEAD", "/health")
         self.assertEqual((reply.status, reply.body), (200, b""))
         self.assertEqual(reply.headers["content-length"], "15")
+
+    def test_date(self):
+        date = email.utils.parsedate_to_datetime(self.server.get("/health").headers["date"])
+        self.assertLess(abs(time.time() - date.timestamp()), 10)
 
     def test_options(self):
         reply = self.server.request("OPTIONS", CHAT)
