@@ -96,25 +96,37 @@ static void put_call_id(nib_server_choice *c, nib_server_call *call, const nib_c
     else nib_buf_append(&call->id, event->id.ptr, event->id.len);
 }
 
-static bool tell_call(nib_server_choice *c, const nib_chat_event *event) {
-    nib_server_answer *a = c->answer;
-    if (a->ask.one_call && c->n_calls) return true;
+/* False: memory is out. */
+static bool begin_call(nib_server_choice *c, const nib_chat_event *event) {
+    if (c->answer->ask.one_call && c->n_calls) return true;
     if (!nib_grow(&c->calls, &c->calls_capacity, c->n_calls + 1, sizeof *c->calls)) return false;
     nib_server_call *call = &c->calls[c->n_calls++];
-    nib_server_event e = {.choice = c, .call = call, .call_index = c->n_calls - 1, .text = event->text};
     *call = (nib_server_call){.content_at = c->content.len};
     put_call_id(c, call, event);
     nib_buf_append(&call->name, event->name.ptr, event->name.len);
-    nib_buf_append(&call->arguments, event->text.ptr, event->text.len);
-    for (e.kind = NIB_SERVER_CALL_BEGIN; e.kind <= NIB_SERVER_CALL_END; e.kind++) tell(a, &e);
-    c->is_reasoning = false;
+    tell(c->answer, &(nib_server_event){.kind = NIB_SERVER_CALL_BEGIN, .choice = c, .call = call, .call_index = event->index});
     return true;
 }
 
+static void go_on_with_call(nib_server_choice *c, nib_server_event_kind kind, const nib_chat_event *event) {
+    if (event->index >= c->n_calls) return; /* one that was not wanted */
+    nib_server_call *call = &c->calls[event->index];
+    nib_buf_append(&call->arguments, event->text.ptr, event->text.len);
+    tell(c->answer, &(nib_server_event){.kind = kind, .choice = c, .call = call, .call_index = event->index, .text = event->text});
+}
+
 bool nib_server_choice_event(void *choice, const nib_chat_event *event) {
-    if (event->kind == NIB_CHAT_CONTENT) tell_text(choice, NIB_SERVER_CONTENT, event->text);
-    if (event->kind == NIB_CHAT_REASONING) tell_text(choice, NIB_SERVER_REASONING, event->text);
-    return event->kind != NIB_CHAT_TOOL_CALL || tell_call(choice, event);
+    nib_server_choice *c = choice;
+    if (event->kind >= NIB_CHAT_CALL_BEGIN) c->is_reasoning = false;
+    switch (event->kind) {
+    case NIB_CHAT_CONTENT: tell_text(c, NIB_SERVER_CONTENT, event->text); break;
+    case NIB_CHAT_REASONING: tell_text(c, NIB_SERVER_REASONING, event->text); break;
+    case NIB_CHAT_CALL_BEGIN: return begin_call(c, event);
+    case NIB_CHAT_CALL_ARGUMENTS: go_on_with_call(c, NIB_SERVER_CALL_ARGUMENTS, event); break;
+    case NIB_CHAT_CALL_END: go_on_with_call(c, NIB_SERVER_CALL_END, event); break;
+    default: break;
+    }
+    return true;
 }
 
 /* Ends an answer that cannot go on. */

@@ -155,6 +155,7 @@ static nib_status make_parser(nib_server_choice *choice, nib_server_fault *fault
     config.format = nib_chat_format(a->server->model.chat);
     config.starts_thinking = a->starts_thinking;
     config.parse_tools = a->tools != NULL;
+    config.stream_calls = true;
     config.parse_reasoning = !a->ask.joins_reasoning;
     config.tools = a->tools;
     config.tools_len = a->tools ? strlen(a->tools) : 0;

@@ -1,4 +1,6 @@
 """POST /v1/chat/completions: fields, answers, streams."""
+import json
+
 from harness import CHAT, Case
 
 
@@ -78,6 +80,41 @@ class Answers(Case):
                 self.assertIn(text, ("yes", "no"))
             else:
                 self.assertEqual(text.strip(), "7")
+
+
+class Tools(Case):
+    tools = [{"type": "function", "function": {"name": name, "parameters": {
+        "type": "object", "properties": {"city": {"enum": ["Paris", "Rome"]}}, "required": ["city"], "additionalProperties": False}}}
+        for name in ("get_weather", "get_time")]
+
+    def test_required(self):
+        call, = self.chat("Weather in Paris?", tools=self.tools, tool_choice="required", parallel_tool_calls=False,
+                          max_tokens=200)["choices"][0]["message"]["tool_calls"]
+        self.assertEqual((call["type"], set(json.loads(call["function"]["arguments"]))), ("function", {"city"}))
+        self.assertRegex(call["id"], "^call_\\w{20,}$")
+
+    def test_named_and_streamed(self):
+        fields = {"tools": self.tools, "tool_choice": {"type": "function", "function": {"name": "get_time"}}, "max_tokens": 200,
+                  "parallel_tool_calls": False}
+        whole = self.chat("Weather in Paris?", **fields)["choices"][0]
+        events = self.chat("Weather in Paris?", stream=True, **fields)
+        deltas = [c["delta"]["tool_calls"][0] for e in events for c in e["choices"] if "tool_calls" in c["delta"]]
+        self.assertEqual((whole["finish_reason"], whole["message"]["content"]), ("tool_calls", None))
+        self.assertTrue(all(d["index"] == 0 for d in deltas))
+        self.assertEqual([d["function"]["name"] for d in deltas if "name" in d["function"]], ["get_time"])
+        self.assertEqual(len([d for d in deltas if "id" in d]), 1)
+        self.assertEqual("".join(d["function"]["arguments"] for d in deltas), whole["message"]["tool_calls"][0]["function"]["arguments"])
+        self.assertEqual([c["finish_reason"] for e in events for c in e["choices"] if c["finish_reason"]], ["tool_calls"])
+
+    def test_none(self):
+        answer = self.chat("Weather in Paris?", tools=self.tools, tool_choice="none")["choices"][0]["message"]
+        self.assertNotIn("tool_calls", answer)
+
+    def test_refusals(self):
+        for fields, param in (({"tools": self.tools, "tool_choice": {"type": "function", "function": {"name": "nosuch"}}}, "tool_choice"),
+                              ({"tool_choice": "required"}, "tool_choice"), ({"tools": [{}]}, "tools[0]"), ({"tools": 5}, "tools")):
+            reply = self.server.post(CHAT, {"messages": [{"role": "user", "content": "Hi"}], **fields})
+            self.assertTrue(self.refused(reply)["param"].startswith(param), reply.body)
 
 
 class Refusals(Case):
