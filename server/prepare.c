@@ -106,14 +106,24 @@ static bool are_strict(const json_t *tools) {
     return false;
 }
 
+static bool is_generic(const nib_server_answer *a) {
+    return strcmp(nib_chat_format(a->server->model.chat), "generic") == 0;
+}
+
+/* Where nothing is known of a model that has to call, it does so in the format that most models have learnt. */
+static const char *format_of(const nib_server_answer *a) {
+    return is_generic(a) && a->ask.tool_choice >= NIB_SERVER_TOOLS_REQUIRED ? "hermes" : nib_chat_format(a->server->model.chat);
+}
+
 static nib_status make_chat_grammar(nib_server_answer *a, const nib_grammar_config *grammar, nib_server_fault *fault) {
     static const char *const choices[] = {[NIB_SERVER_TOOLS_AUTO] = "auto", [NIB_SERVER_TOOLS_NONE] = "none",
                                           [NIB_SERVER_TOOLS_REQUIRED] = "required", [NIB_SERVER_TOOLS_NAMED] = "required"};
     const nib_server_ask *ask = &a->ask;
     nib_chat_grammar_config config = NIB_CHAT_GRAMMAR_CONFIG_INIT;
     nib_error err;
-    config.format = nib_chat_format(a->server->model.chat);
+    config.format = format_of(a);
     config.starts_thinking = a->starts_thinking;
+    config.no_thinking = is_generic(a);
     config.tools = a->tools;
     config.tools_len = a->tools ? strlen(a->tools) : 0;
     config.tool_choice = choices[ask->tool_choice];
@@ -129,7 +139,7 @@ static nib_status make_chat_grammar(nib_server_answer *a, const nib_grammar_conf
 
 /* A model of which nothing is known may know nothing of thoughts: its answer is what was asked for, from the first byte on. */
 static bool is_plain(const nib_server_answer *a) {
-    return !a->ask.chat || (!a->starts_thinking && !a->tools && strcmp(nib_chat_format(a->server->model.chat), "generic") == 0);
+    return !a->ask.chat || (!a->starts_thinking && !a->tools && is_generic(a));
 }
 
 static nib_status make_grammar(nib_server_answer *a, nib_server_fault *fault) {
@@ -152,7 +162,7 @@ static nib_status make_parser(nib_server_choice *choice, nib_server_fault *fault
     nib_server_answer *a = choice->answer;
     nib_chat_parser_config config = NIB_CHAT_PARSER_CONFIG_INIT;
     nib_error err;
-    config.format = nib_chat_format(a->server->model.chat);
+    config.format = format_of(a);
     config.starts_thinking = a->starts_thinking;
     config.parse_tools = a->tools != NULL;
     config.stream_calls = true;
