@@ -163,6 +163,40 @@ static void test_grammar(void **state) {
     engine_close_model(&f);
 }
 
+/* A grammar of a whole answer, through the cache: it is the matcher of the stream that keeps it. */
+static void test_grammar_of_answers(void **state) {
+    (void)state;
+    engine_fixture f;
+    nib_error err;
+    nib_grammar_vocab *vocab;
+    nib_grammar_cache *cache;
+    nib_grammar *grammar;
+    nib_chat_grammar_config config = NIB_CHAT_GRAMMAR_CONFIG_INIT;
+    engine_job j = {.n_prompt = 40, .max_tokens = 30, .sampling = NIB_SAMPLER_PARAMS_INIT};
+    engine_answer a;
+    engine_open_model(&f, "llama");
+    config.no_thinking = true;
+    config.content = "[\"yes\",\"no\"]";
+    config.content_len = strlen(config.content);
+    config.grammar.syntax = NIB_SYNTAX_CHOICES;
+    assert_int_equal(nib_grammar_vocab_new(&vocab, f.tok, &err), NIB_OK);
+    assert_int_equal(nib_grammar_cache_new(&cache, 4, (size_t)1 << 24, &err), NIB_OK);
+    assert_int_equal(nib_grammar_cache_chat(cache, &grammar, &config, vocab, &err), NIB_OK);
+    nib_engine_config c = engine_config(512, 3);
+    nib_engine *e = engine_start(&f, &c);
+    nib_request r = engine_request(&j);
+    r.grammar = grammar;
+    nib_stream *stream = engine_submit(e, &r);
+    nib_grammar_free(grammar);
+    nib_grammar_cache_free(cache);
+    engine_finish(stream, &a);
+    assert_int_equal(a.finish, NIB_FINISH_STOP);
+    assert_true((a.text_len == 3 && memcmp(a.text, "yes", 3) == 0) || (a.text_len == 2 && memcmp(a.text, "no", 2) == 0));
+    engine_end(e);
+    nib_grammar_vocab_free(vocab);
+    engine_close_model(&f);
+}
+
 static void test_unread(void **state) {
     (void)state;
     engine_fixture f;
@@ -272,6 +306,7 @@ int main(void) {
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_text_and_stops),
         cmocka_unit_test(test_grammar),
+        cmocka_unit_test(test_grammar_of_answers),
         cmocka_unit_test(test_unread),
         cmocka_unit_test(test_shutdown),
         cmocka_unit_test(test_config),

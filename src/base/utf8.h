@@ -23,6 +23,14 @@ static inline size_t nib_utf8_char(const char *p, size_t n, uint32_t *cp) {
     return *cp < lowest[len] || is_surrogate || *cp > 0x10FFFF ? 0 : len;
 }
 
+/* Its bytes, at most 4, to `to`: how many. */
+static inline size_t nib_utf8_put(uint32_t cp, char *to) {
+    size_t n = cp < 0x80 ? 1 : cp < 0x800 ? 2 : cp < 0x10000 ? 3 : 4;
+    for (size_t i = n - 1; i > 0; i--, cp >>= 6) to[i] = (char)(0x80 | (cp & 0x3F));
+    *to = (char)(n == 1 ? cp : (0xF00u >> n & 0xFF) | cp);
+    return n;
+}
+
 /* A character that a terminal obeys instead of showing: C0, DEL, C1. */
 static inline bool nib_utf8_is_control(uint32_t cp) {
     return cp < 0x20 || (cp >= 0x7F && cp < 0xA0);

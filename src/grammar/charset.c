@@ -2,6 +2,7 @@
 #include "grammar/charset.h"
 
 #include "base/mem.h"
+#include "base/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -91,17 +92,6 @@ void nib_grammar_charset_meet(const nib_grammar_charset *a, const nib_grammar_ch
     }
 }
 
-size_t nib_grammar_put_char(uint32_t c, char out[4]) {
-    size_t len = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    if (len == 1) {
-        out[0] = (char)c;
-        return 1;
-    }
-    for (size_t i = len - 1; i > 0; i--, c >>= 6) out[i] = (char)(0x80 | (c & 0x3F));
-    out[0] = (char)((0xF00u >> len & 0xFF) | c);
-    return len;
-}
-
 /* ---- UTF-8 */
 
 /* A chain of n byte ranges. */
@@ -127,8 +117,8 @@ static void draw_range(nib_grammar_build *b, uint32_t from, uint32_t to, uint32_
             else if ((end & below) != below)
                 end = (end & ~below) - 1; /* … before the last one */
         }
-        size_t n = nib_grammar_put_char(lo, a);
-        nib_grammar_put_char(end, z);
+        size_t n = nib_utf8_put(lo, a);
+        nib_utf8_put(end, z);
         draw_chain(b, from, to, a, z, n);
         lo = end + 1;
     }

@@ -31,7 +31,4 @@ void nib_grammar_charset_draw(nib_grammar_build *b, uint32_t from, uint32_t to, 
 void nib_grammar_charset_draw_json(nib_grammar_build *b, uint32_t from, uint32_t to, const nib_grammar_charset *set,
                                    bool with_escapes);
 
-/* UTF-8 of c; returns the length. */
-size_t nib_grammar_put_char(uint32_t c, char out[4]);
-
 #endif

@@ -172,7 +172,7 @@ static nib_grammar_piece read_text(parser *p) {
     piece.end = piece.start;
     while (!failed(p) && p->p < p->end && *p->p != '"') {
         char bytes[4];
-        size_t n = nib_grammar_put_char(read_char(p), bytes);
+        size_t n = nib_utf8_put(read_char(p), bytes);
         nib_grammar_piece more = nib_grammar_text(p->b, (nib_str){bytes, n});
         nib_grammar_empty(p->b, piece.end, more.start);
         piece.end = more.end;

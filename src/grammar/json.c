@@ -1,154 +1,55 @@
 /* grammar/json.c - JSON text -> tree, strictly as RFC 8259 has it, without recursion. */
 #include "grammar/json.h"
 
+#include "base/json_text.h"
 #include "base/status.h"
-#include "base/utf8.h"
-#include "grammar/charset.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct reader {
-    const char *start, *p, *end;
+    nib_json_cursor text;
+    const char *start;
     nib_arena *arena;
-    nib_error *err;
-    bool failed;
 } reader;
 
 static void fail(reader *r, const char *what) {
-    if (!r->failed) nib_fail_at(r->err, NIB_E_FORMAT, (uint64_t)(r->p - r->start), "not JSON: %s", what);
-    r->failed = true;
-}
-
-static void skip_blanks(reader *r) {
-    while (r->p < r->end && (*r->p == ' ' || *r->p == '\t' || *r->p == '\n' || *r->p == '\r')) r->p++;
+    nib_json_fail(&r->text, what);
 }
 
 static bool skip(reader *r, char c) {
-    skip_blanks(r);
-    if (r->p >= r->end || *r->p != c) return false;
-    r->p++;
-    return true;
-}
-
-static bool skip_word(reader *r, const char *word) {
-    size_t n = strlen(word);
-    if ((size_t)(r->end - r->p) < n || memcmp(r->p, word, n) != 0) return false;
-    r->p += n;
-    return true;
-}
-
-static uint32_t read_hex(reader *r) {
-    uint32_t x = 0;
-    for (int i = 0; i < 4; i++) {
-        char c = r->p < r->end ? *r->p : 0;
-        int digit = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
-        if (digit < 0) fail(r, "four hexadecimal digits were expected");
-        if (digit < 0) return 0;
-        x = x << 4 | (uint32_t)digit;
-        r->p++;
-    }
-    return x;
-}
-
-static char *read_escape(reader *r, char *to) {
-    static const char letters[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
-    const char *found = r->p < r->end && *r->p ? strchr(letters, *r->p) : NULL;
-    if (found) {
-        *to = values[found - letters];
-        r->p++;
-        return to + 1;
-    }
-    if (r->p >= r->end || *r->p != 'u') {
-        fail(r, "an unknown escape");
-        return to;
-    }
-    r->p++;
-    uint32_t c = read_hex(r);
-    if (c >= 0xD800 && c < 0xDC00 && skip_word(r, "\\u")) {
-        uint32_t low = read_hex(r);
-        c = low >= 0xDC00 && low < 0xE000 ? 0x10000 + ((c - 0xD800) << 10 | (low - 0xDC00)) : c;
-    }
-    if (c >= 0xD800 && c < 0xE000) fail(r, "half of a surrogate pair");
-    return to + nib_grammar_put_char(c, to);
+    return nib_json_skip(&r->text, c);
 }
 
 /* Behind the opening quote. */
 static nib_str read_string(reader *r) {
-    const char *q = r->p;
     nib_str out = {"", 0};
-    while (q < r->end && *q != '"') q += *q == '\\' && q + 1 < r->end ? 2 : 1;
-    char *to = nib_arena_alloc(r->arena, (size_t)(q - r->p) + 4);
+    char *to = nib_arena_alloc(r->arena, nib_json_string_room(&r->text));
     if (!to) fail(r, "no memory");
-    if (!to) return out;
-    out.ptr = to;
-    while (!r->failed) {
-        uint32_t c;
-        size_t len = r->p < r->end ? nib_utf8_char(r->p, (size_t)(r->end - r->p), &c) : 0;
-        if (r->p >= r->end)
-            fail(r, "a string without its closing quote");
-        else if (!len)
-            fail(r, "bytes that are not UTF-8");
-        else if (c < 0x20)
-            fail(r, "a control character in a string");
-        if (r->failed || c == '"') break;
-        if (c == '\\') {
-            r->p++;
-            to = read_escape(r, to);
-            continue;
-        }
-        memcpy(to, r->p, len);
-        to += len;
-        r->p += len;
-    }
-    r->p++;
-    out.len = (size_t)(to - out.ptr);
-    return out;
-}
-
-static size_t skip_digits(reader *r) {
-    const char *begin = r->p;
-    while (r->p < r->end && *r->p >= '0' && *r->p <= '9') r->p++;
-    return (size_t)(r->p - begin);
-}
-
-static nib_str read_number(reader *r) {
-    nib_str out = {r->p, 0};
-    if (*r->p == '-') r->p++;
-    const char *first = r->p;
-    size_t n = skip_digits(r);
-    bool ok = n == 1 || (n > 1 && *first != '0');
-    if (ok && r->p < r->end && *r->p == '.') r->p++, ok = skip_digits(r) > 0;
-    if (ok && r->p < r->end && (*r->p | 32) == 'e') {
-        r->p++;
-        if (r->p < r->end && (*r->p == '+' || *r->p == '-')) r->p++;
-        ok = skip_digits(r) > 0;
-    }
-    if (!ok) fail(r, "a malformed number");
-    out.len = (size_t)(r->p - out.ptr);
+    if (to && nib_json_string(&r->text, to, &out.len)) out.ptr = to;
     return out;
 }
 
 /* A value up to its end, or the opening of one with children. */
 static void read_scalar(reader *r, nib_grammar_json *node) {
-    skip_blanks(r);
-    node->offset = (uint64_t)(r->p - r->start);
-    char c = r->p < r->end ? *r->p : 0;
+    nib_json_blanks(&r->text);
+    node->offset = (uint64_t)(r->text.at - r->start);
+    char c = r->text.at < r->text.end ? *r->text.at : 0;
     if (c == '{' || c == '[') {
         node->kind = c == '{' ? NIB_GRAMMAR_JSON_OBJECT : NIB_GRAMMAR_JSON_ARRAY;
-        r->p++;
+        r->text.at++;
     } else if (c == '"') {
-        r->p++;
+        r->text.at++;
         node->kind = NIB_GRAMMAR_JSON_STRING;
         node->text = read_string(r);
     } else if (c == '-' || (c >= '0' && c <= '9')) {
         node->kind = NIB_GRAMMAR_JSON_NUMBER;
-        node->text = read_number(r);
-    } else if (skip_word(r, "true")) {
+        nib_json_number(&r->text, &node->text);
+    } else if (nib_json_word(&r->text, "true")) {
         node->kind = NIB_GRAMMAR_JSON_TRUE;
-    } else if (skip_word(r, "false")) {
+    } else if (nib_json_word(&r->text, "false")) {
         node->kind = NIB_GRAMMAR_JSON_FALSE;
-    } else if (!skip_word(r, "null")) {
+    } else if (!nib_json_word(&r->text, "null")) {
         fail(r, "a value was expected");
     }
 }
@@ -172,9 +73,9 @@ static void check_keys(reader *r, const nib_grammar_json *node) {
     if (!list) return;
     for (uint32_t i = 0; i < node->n; i++, child = child->next) list[i] = child;
     qsort(list, node->n, sizeof *list, by_key);
-    for (uint32_t i = 1; i < node->n && !r->failed; i++)
+    for (uint32_t i = 1; i < node->n && !r->text.fault; i++)
         if (by_key(&list[i - 1], &list[i]) == 0) {
-            r->p = r->start + list[i]->offset;
+            r->text.at = r->start + list[i]->offset;
             fail(r, "a key stands twice in an object");
         }
 }
@@ -195,17 +96,17 @@ static nib_grammar_json *new_child(reader *r, nib_grammar_json *parent, nib_gram
         fail(r, "a key in quotes was expected");
     else
         node->key = read_string(r);
-    if (!r->failed && !skip(r, ':')) fail(r, ": was expected");
+    if (!r->text.fault && !skip(r, ':')) fail(r, ": was expected");
     return node;
 }
 
 nib_grammar_json *nib_grammar_json_read(nib_str text, uint32_t max_depth, nib_arena *arena, nib_error *err) {
-    reader r = {text.ptr, text.ptr, text.ptr + text.len, arena, err, false};
+    reader r = {{text.ptr, text.ptr + text.len, NULL}, text.ptr, arena};
     nib_grammar_json *root = new_child(&r, NULL, NULL), *open = NULL, *node = root;
     uint32_t depth = 0;
-    while (node && !r.failed) {
+    while (node && !r.text.fault) {
         read_scalar(&r, node);
-        bool opens = is_parent(node) && !r.failed;
+        bool opens = is_parent(node) && !r.text.fault;
         if (opens && ++depth > max_depth) {
             nib_fail_at(err, NIB_E_LIMIT, node->offset, "JSON is nested deeper than %u (max_depth)", max_depth);
             return NULL;
@@ -213,7 +114,7 @@ nib_grammar_json *nib_grammar_json_read(nib_str text, uint32_t max_depth, nib_ar
         nib_grammar_json *last = node;
         if (opens) open = node;
         bool is_fresh = opens;      /* nothing inside yet */
-        while (open && !r.failed) { /* close what ends here, or go on to the next child */
+        while (open && !r.text.fault) { /* close what ends here, or go on to the next child */
             char close = open->kind == NIB_GRAMMAR_JSON_OBJECT ? '}' : ']';
             if (skip(&r, close)) {
                 check_keys(&r, open);
@@ -227,11 +128,13 @@ nib_grammar_json *nib_grammar_json_read(nib_str text, uint32_t max_depth, nib_ar
                 fail(&r, open->kind == NIB_GRAMMAR_JSON_OBJECT ? ", or } was expected" : ", or ] was expected");
             break;
         }
-        node = open && !r.failed ? new_child(&r, open, is_fresh ? NULL : last) : NULL;
+        node = open && !r.text.fault ? new_child(&r, open, is_fresh ? NULL : last) : NULL;
     }
-    skip_blanks(&r);
-    if (!r.failed && r.p < r.end) fail(&r, "something behind the value");
-    return r.failed ? NULL : root;
+    nib_json_blanks(&r.text);
+    if (!r.text.fault && r.text.at < r.text.end) fail(&r, "something behind the value");
+    if (!r.text.fault) return root;
+    nib_fail_at(err, NIB_E_FORMAT, (uint64_t)(r.text.at - r.start), "not JSON: %s", r.text.fault);
+    return NULL;
 }
 
 bool nib_grammar_json_is(nib_str text, const char *word) {

@@ -75,6 +75,14 @@ static void draw_end(nib_chat_shape *d, uint32_t node) {
     }
 }
 
+/* Rules that close reasoning: where there is none the parser drops their markers, and nobody needs them. */
+static unsigned closers(const nib_chat_shape *d) {
+    unsigned set = 0;
+    for (size_t i = 0; i < NIB_CHAT_MAX_RULES && d->format->rules[i].pattern; i++)
+        if (d->format->rules[i].where & NIB_CHAT_IN_THINKING && !(d->format->rules[i].where & NIB_CHAT_IN_TEXT)) set |= 1u << i;
+    return set;
+}
+
 /* Where content would begin. */
 static void draw_fresh(nib_chat_shape *d, uint32_t node, bool is_start) {
     unsigned inner = rules_at(d, NIB_CHAT_IN_TEXT);
@@ -85,7 +93,7 @@ static void draw_fresh(nib_chat_shape *d, uint32_t node, bool is_start) {
         draw_openings(d, behind, without_opening(d, all));
         return;
     }
-    draw_openings(d, behind, all);
+    draw_openings(d, behind, all & ~closers(d));
     if (d->must_call || nib_chat_shape_failed(d)) return;
     uint32_t said = nib_grammar_node(d->b);
     nib_grammar_call(d->b, is_start ? node : behind, said, d->content); /* blanks at the start would be content */
