@@ -5,6 +5,7 @@
 #include "fields.h"
 #include "internal.h"
 #include "openai.h"
+#include "openai_responses.h"
 #include "prepare.h"
 #include "routes.h"
 
@@ -91,6 +92,33 @@ static nib_status apply_template(nib_server_ask *ask, nib_buf *out, nib_server_f
     nib_chat_prompt_free(&prompt);
     nib_server_json_put(o, out);
     return NIB_OK;
+}
+
+/* ---- the length of a prompt, by what it would be sent to */
+
+static nib_status count(nib_server_ask *ask, nib_buf *out, nib_server_fault *fault) {
+    bool starts_thinking;
+    NIB_TRY(nib_server_prepare_messages(ask, &starts_thinking, fault));
+    nib_buf_printf(out, "{\"object\":\"response.input_tokens\",\"input_tokens\":%zu}", ask->prompts[0].ids.n);
+    return NIB_OK;
+}
+
+static nib_status count_chat(nib_server_ask *ask, nib_buf *out, nib_server_fault *fault) {
+    NIB_TRY(nib_server_openai_chat(ask, fault));
+    return count(ask, out, fault);
+}
+
+static nib_status count_response(nib_server_ask *ask, nib_buf *out, nib_server_fault *fault) {
+    NIB_TRY(nib_server_responses_read(ask, fault));
+    return count(ask, out, fault);
+}
+
+void nib_server_route_count_chat(nib_server *server, nib_server_exchange *x) {
+    nib_server_errand_run(server, x, count_chat, NULL);
+}
+
+void nib_server_route_count_response(nib_server *server, nib_server_exchange *x) {
+    nib_server_errand_run(server, x, count_response, NULL);
 }
 
 void nib_server_route_tokenize(nib_server *server, nib_server_exchange *x) {

@@ -197,7 +197,7 @@ nib_status nib_server_ollama_generate(nib_server_ask *ask, nib_server_fault *fau
     };
     static const nib_server_field *const tables[] = {fields, common, NULL};
     json_t *prompt = json_object_get(ask->body, "prompt"), *system = json_object_get(ask->body, "system");
-    bool is_raw = json_is_true(json_object_get(ask->body, "raw"));
+    bool is_raw = json_is_true(json_object_get(ask->body, "raw")) || !ask->server->model.chat;
     set_defaults(ask);
     if (!json_string_length(prompt)) return nib_server_refuse(fault, "prompt", "prompt is missing, expected a text");
     if (system && !json_is_null(system) && !json_is_string(system)) return nib_server_refuse(fault, "system", "system is no string");

@@ -83,6 +83,19 @@ class Tools(Case):
         self.assertTrue(prompt.endswith("<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"), prompt)
         self.refused(self.server.post("/apply-template", {"messages": []}), param="messages")
 
+    def test_lengths(self):
+        usage = self.chat("Hello")["usage"]
+        for path, body in (("/v1/chat/completions/input_tokens", {"messages": [{"role": "user", "content": "Hello"}]}),
+                           ("/v1/responses/input_tokens", {"input": "Hello"})):
+            self.assertEqual(self.server.post(path, body).json, {"object": "response.input_tokens", "input_tokens": usage["prompt_tokens"]})
+            self.refused(self.server.post(path, {}))
+
+    def test_other_names(self):
+        self.assertEqual(self.server.get("/v1/health").status, 200)
+        self.assertEqual(self.server.get("/models").json, self.server.get("/v1/models").json)
+        body = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 4, "temperature": 0}
+        self.assertEqual(self.server.post("/chat/completions", body).json["choices"], self.chat("Hello", max_tokens=4)["choices"])
+
     def test_props_and_slots(self):
         props = self.server.get("/props").json
         self.assertEqual(props["default_generation_settings"]["n_ctx"], 8192)
