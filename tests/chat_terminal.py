@@ -22,6 +22,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "cli"))
 import harness  # noqa: E402
 import tiny_gguf  # noqa: E402
+from fake_server import Server, chunk, cut, said, slowly  # noqa: E402
 from harness import Config, tiny  # noqa: E402
 
 TEMPLATE = ("{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}{{ eos_token }}{% endfor %}"
@@ -650,6 +651,74 @@ class Leaving(Case):
         modes = [open(os.path.join(Config.scratch, name), encoding="utf-8").read() for name in ("before", "during", "after")]
         self.assertTrue(modes[0])
         self.assertEqual(modes, [modes[0]] * 3)
+
+
+USAGE = {"prompt_tokens": 30, "completion_tokens": 2, "total_tokens": 32, "prompt_tokens_details": {"cached_tokens": 24}}
+
+
+class Remote(Case):
+    """A server answers; more in cli/cli_server.py."""
+
+    def serve(self, *answers, **how):
+        server = Server(*answers, **how)
+        self.addCleanup(server.close)
+        t = Terminal([Config.nib, "chat", "--server", server.url])
+        self.addCleanup(t.close)
+        t.wait(t.at_prompt)
+        return server, t
+
+    def test_conversation(self):
+        server, t = self.serve([chunk({"reasoning_content": "Hm."}), *said("Hello ", "there", usage=USAGE)])
+        self.assertIn("fake, at 127.0.0.1", t.text)
+        self.assertIn("2 tokens, context 32 of 4096, 24 reused", self.ask(t, "Hi"))
+        self.assertIn("Hello there", t.text)
+        self.assertIn("30 tokens: 24 reused, 6 computed", self.command(t, "/context"))
+        self.assertIn("the server does not tell", self.command(t, "/tokens"))
+        self.assertIn("(the server's)", self.command(t, "/params"))
+        self.command(t, "/set temp 0.2")
+        self.ask(t, "And?")
+        self.assertEqual((server.requests[-1]["temperature"], len(server.requests[-1]["messages"])), (0.2, 3))
+        self.assertEqual(server.n_connections, 1)
+
+    def test_refused(self):
+        _, t = self.serve(said("Hello", usage=USAGE), (503, {"error": {"message": "full"}}), said("Yes", usage=USAGE))
+        self.ask(t, "one")
+        t.send("two\r")
+        t.wait("refused (503): full")
+        t.wait("> two")
+        self.ask(t, "")
+        self.assertEqual(self.users(t), ["one", "two"])
+
+    def test_lost(self):
+        server, t = self.serve(slowly("Once upon", then=cut), said("Hello", usage=USAGE))
+        t.send("one\r")
+        t.wait("in the middle of its answer")
+        t.wait(t.at_prompt)
+        self.ask(t, "two")
+        self.assertEqual([m["content"] for m in server.requests[-1]["messages"]], ["one", "Once upon", "two"])
+
+    def test_ctrl_c(self):
+        _, t = self.serve(slowly("Once"), said("Hello", usage=USAGE))
+        t.send("one\r")
+        t.wait("Once..")
+        t.send(CTRL_C)
+        t.wait("interrupted]")
+        self.ask(t, "two")
+        self.assertEqual(self.users(t), ["one", "two"])
+
+    def test_nothing_commands_the_terminal(self):
+        bad = "a\x1b]0;x\x07\x1b[5m"
+        call = {"index": 0, "id": bad, "function": {"name": bad, "arguments": bad}}
+        _, t = self.serve([chunk({"reasoning_content": bad}), chunk({"content": bad}), chunk({"tool_calls": [call]}), chunk(finish=bad)],
+                          (400, {"error": {"message": bad}}), models=(bad,))
+        t.send("one\r")
+        t.wait("reused")
+        t.wait(t.at_prompt)
+        t.send("two\r")
+        t.wait("refused (400)")
+        t.settle()
+        self.assertNotIn(b"\x1b]", t.bytes)
+        self.assertNotIn(b"\x1b[5m", t.bytes)
 
 
 class RealModel(Case):
