@@ -104,6 +104,21 @@ static void free_exchange(exchange *x) {
 
 /* ---- opening */
 
+nib_status nib_cli_api_check(const nib_cli_options *opt, bool (*is_local)(const nib_cli_option *option), nib_error *err) {
+    const char *name = opt->command == NIB_CLI_BENCH ? "--serve" : "--server";
+    for (size_t i = 0; i < nib_cli_n_options(); i++) {
+        const nib_cli_option *option = nib_cli_option_at(i);
+        nib_str left = {0}, spelling = {0};
+        bool negated, is_wrong = opt->server ? is_local(option) : option->group == NIB_CLI_GROUP_SERVER;
+        if (!opt->given[i] || !is_wrong) continue;
+        while (nib_cli_spelling_next(option, &left, &spelling, &negated) && (spelling.len < 2 || spelling.ptr[1] != '-')) {
+        }
+        if (!opt->server) return nib_fail(err, NIB_E_ARG, "%.*s needs %s URL", NIB_STR_ARG(spelling), name);
+        return nib_fail(err, NIB_E_ARG, "%.*s is for a model of this machine: with %s leave it out", NIB_STR_ARG(spelling), name);
+    }
+    return NIB_OK;
+}
+
 /* With or without /v1 at its end. */
 static nib_status take_url(nib_cli_api *api, const char *url, nib_error *err) {
     NIB_TRY(nib_cli_http_init(&api->http, url, err));

@@ -14,6 +14,10 @@ typedef struct nib_cli_api {
     uint32_t max_context; /* what the server says of it; 0: nothing */
 } nib_cli_api;
 
+/* NIB_E_ARG when options were given that do not go together: with a server those that is_local says are for a model of this
+ * machine, without one those of the group SERVER. */
+nib_status nib_cli_api_check(const nib_cli_options *opt, bool (*is_local)(const nib_cli_option *option), nib_error *err);
+
 /* From --server, --api-key, --api-key-file, --timeout and -m; without -m the first of the server's models is taken, so it must
  * answer. Close in any case. */
 nib_status nib_cli_api_open(nib_cli_api *api, const nib_cli_options *opt, nib_error *err);

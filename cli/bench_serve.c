@@ -304,6 +304,10 @@ static nib_status measure_words(serve_bench *b, nib_error *err) {
     return NIB_OK;
 }
 
+static bool is_local(const nib_cli_option *option) {
+    return option->group == NIB_CLI_GROUP_COMPUTE || option->group == NIB_CLI_GROUP_LENGTH;
+}
+
 static nib_status bench(serve_bench *b, nib_error *err) {
     const nib_cli_options *opt = b->opt;
     const uint32_t *n_clients = opt->serve_concurrency.items;
@@ -311,6 +315,7 @@ static nib_status bench(serve_bench *b, nib_error *err) {
     b->workload.kind = opt->serve_workload;
     b->workload.n_turns = opt->serve_workload == NIB_CLI_WORKLOAD_MULTI_TURN ? opt->serve_turns : 1;
     if (!nib_rng_system(&b->workload.salt[0])) b->workload.salt[0] = (uint32_t)nib_cli_now_ms();
+    NIB_TRY(nib_cli_api_check(opt, is_local, err));
     nib_cli_signals_catch();
     NIB_TRY(nib_cli_api_open(&b->api, opt, err));
     NIB_TRY(measure_words(b, err));

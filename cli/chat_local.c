@@ -1,6 +1,7 @@
 /* cli/chat_local.c - a model of this machine answers: messages -> prompt with spans -> ids -> cut to fit -> what is new of
  * them through nib_decode -> text -> parser -> events. */
 #include "answerer.h"
+#include "api.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "clock.h"
@@ -300,6 +301,7 @@ static nib_status check_options(const nib_cli_options *opt, nib_error *err) {
 }
 
 static nib_status open_local(nib_cli_chat *c, nib_error *err) {
+    NIB_TRY(nib_cli_api_check(&c->opt, NULL, err));
     NIB_TRY(check_options(&c->opt, err));
     NIB_TRY(nib_cli_session_open(&c->s, &c->opt, c->s.term, err));
     NIB_TRY(open_template(c, err));

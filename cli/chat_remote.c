@@ -52,16 +52,7 @@ static bool is_local(const nib_cli_option *option) {
 }
 
 static nib_status check(const nib_cli_chat *c, nib_error *err) {
-    for (size_t i = 0; i < nib_cli_n_options(); i++) {
-        const nib_cli_option *option = nib_cli_option_at(i);
-        nib_str left = {0}, spelling = {0};
-        bool negated;
-        if (!c->opt.given[i] || !is_local(option)) continue;
-        while (nib_cli_spelling_next(option, &left, &spelling, &negated) && (spelling.len < 2 || spelling.ptr[1] != '-')) {
-        }
-        return nib_fail(err, NIB_E_ARG, "%.*s is for a model of this machine: with --server leave it out", NIB_STR_ARG(spelling));
-    }
-    return NIB_OK;
+    return nib_cli_api_check(&c->opt, is_local, err);
 }
 
 /* ---- the request */

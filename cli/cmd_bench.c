@@ -6,6 +6,7 @@
  * time that it took. */
 #include "base/mem.h"
 #include "base/status.h"
+#include "api.h"
 #include "bench_kernels.h"
 #include "bench_serve.h"
 #include "cost.h"
@@ -223,6 +224,7 @@ static nib_status prepare(bench_state *b, const nib_cli_options *opt, const nib_
 static nib_status bench(bench_state *b, const nib_cli_options *opt, const nib_cli_term *term, nib_error *err) {
     const uint32_t *threads = opt->bench_threads.items;
     if (opt->server) return nib_cli_bench_serve(&b->out, opt, term, err);
+    NIB_TRY(nib_cli_api_check(opt, NULL, err));
     if (opt->kernels) return nib_cli_bench_kernels(&b->out, opt, err);
     NIB_TRY(prepare(b, opt, term, err));
     b->results = json_array();

@@ -5,7 +5,7 @@
 
 enum { MAX_EVENT = 64 << 20 };
 
-static bool take_line(nib_cli_sse *sse, bool (*event)(void *user, nib_str data), void *user) {
+static bool end_line(nib_cli_sse *sse, bool (*event)(void *user, nib_str data), void *user) {
     nib_str line = {sse->line.ptr, sse->line.len};
     sse->line.len = 0;
     if (!line.len) {
@@ -29,7 +29,7 @@ bool nib_cli_sse_feed(nib_cli_sse *sse, nib_str bytes, bool (*event)(void *user,
         bool is_second = c == '\n' && sse->after_cr;
         sse->after_cr = c == '\r';
         if (c != '\n' && c != '\r') continue;
-        if (!is_second && (!nib_buf_append(&sse->line, bytes.ptr + start, i - start) || !take_line(sse, event, user))) return false;
+        if (!is_second && (!nib_buf_append(&sse->line, bytes.ptr + start, i - start) || !end_line(sse, event, user))) return false;
         start = i + 1;
     }
     return nib_buf_append(&sse->line, bytes.ptr + start, bytes.len - start);

@@ -79,6 +79,12 @@ class Requests(Remote):
                      ("--overflow", "stop"), ("--permissive",)):
             self.usage("chat", "--server", "http://127.0.0.1:1", "-p", "x", *args, says="for a model of this machine")
 
+    def test_what_needs_a_server(self):
+        self.usage("chat", "-m", self.model, "-p", "x", "--api-key", "k", says="--api-key needs --server")
+        self.usage("bench", "-m", self.model, "--concurrency", 2, says="--concurrency needs --serve")
+        for args in (("-p", 8), ("--threads", 1), ("--type", "F16")):
+            self.usage("bench", "--serve", "http://127.0.0.1:1", *args, says="with --serve leave it out")
+
     def test_model_that_is_not_listed(self):
         server = self.serve(said("Hi"), models=None)
         self.assertEqual(self.chat(server, "-p", "x", "-m", "mine").out, "Hi\n")
