@@ -394,6 +394,28 @@ static void takes_answers(void **state) {
     assert_int_equal(n_taken, 39);
 }
 
+/* What tools have in common is drawn once, so that many of them are no more than that. */
+static void takes_many_tools(void **state) {
+    (void)state;
+    nib_buf tools = {0};
+    for (int i = 0; i < 8; i++) {
+        nib_buf_printf(&tools, "%s{\"name\":\"tool_%d\",\"parameters\":{\"type\":\"object\",\"properties\":{", i ? "," : "[", i);
+        for (int k = 0; k < 6; k++) nib_buf_printf(&tools, "\"text_%d\":{\"type\":\"string\"},", k);
+        nib_buf_str(&tools, "\"maybe\":{\"type\":[\"string\",\"null\"]},\"list\":{\"type\":\"array\"}},\"required\":[\"text_0\"]}}");
+    }
+    nib_buf_char(&tools, ']');
+    for (const char *const *name = nib_chat_format_names(); *name; name++) {
+        nib_chat_grammar_config c = config_for(*name);
+        c.tools = tools.ptr;
+        c.tools_len = tools.len;
+        c.strict = true;
+        nib_grammar *g = compile(&c, NULL);
+        assert_in_range(nib_grammar_n_states(g), 1, 20000);
+        nib_grammar_free(g);
+    }
+    nib_buf_free(&tools);
+}
+
 /* ---- errors */
 
 static void refuses(const nib_chat_grammar_config *c, nib_status code, const char *part) {
@@ -458,6 +480,7 @@ int main(void) {
         cmocka_unit_test(lets_choose),
         cmocka_unit_test(constrains_content),
         cmocka_unit_test(takes_answers),
+        cmocka_unit_test(takes_many_tools),
         cmocka_unit_test(tells_what_is_wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

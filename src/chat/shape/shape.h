@@ -18,12 +18,30 @@
 
 #define NIB_CHAT_NO SIZE_MAX /* no tool, no rule */
 
+enum { NIB_CHAT_MAX_TEXTS = 16, NIB_CHAT_MAX_BODIES = 4 };
+
+/* A rule of all texts that may stand for a parameter of some types: drawn once. */
+typedef struct nib_chat_shape_text {
+    nib_str closing;
+    unsigned types;
+    char kind;
+    bool has_lines;
+    uint32_t rule;
+} nib_chat_shape_text;
+
+/* A rule of all parameters of a tool, by the text of the group. */
+typedef struct nib_chat_shape_body {
+    const char *ip;
+    uint32_t rule;
+} nib_chat_shape_body;
+
 typedef struct nib_chat_shape_tool {
     nib_str name;
     const nib_grammar_json *node, *parameters; /* parameters NULL: none */
     nib_grammar_schema by[4]; /* nib_grammar_writing */
     uint32_t arguments[4];    /* rules: the whole object; NIB_GRAMMAR_NO: not made yet */
-    uint32_t call;            /* rule: the call as JSON */
+    nib_chat_shape_body bodies[NIB_CHAT_MAX_BODIES];
+    size_t n_bodies;
 } nib_chat_shape_tool;
 
 typedef struct nib_chat_shape {
@@ -36,6 +54,8 @@ typedef struct nib_chat_shape {
     size_t n_tools;
     const nib_grammar_json *closed, *object; /* schemas: the empty object; any object */
     const nib_grammar_json *no_string;       /* any value but a string */
+    nib_chat_shape_text texts[NIB_CHAT_MAX_TEXTS];
+    size_t n_texts;
     nib_token *marks; /* control tokens that are markers or parts of one */
     size_t n_marks, marks_capacity;
     bool is_free, has_calls, must_call; /* text, calls, nothing but calls */

@@ -60,7 +60,7 @@ static void add_tool(nib_chat_shape *d, const nib_grammar_json *node) {
     nib_chat_shape_tool *tool = &d->tools[d->n_tools++];
     const nib_grammar_json *parameters = nib_grammar_json_get(function, "parameters");
     if (parameters && parameters->kind == NIB_GRAMMAR_JSON_NULL) parameters = NULL;
-    *tool = (nib_chat_shape_tool){.name = name->text, .node = function, .parameters = parameters, .call = NIB_GRAMMAR_NO};
+    *tool = (nib_chat_shape_tool){.name = name->text, .node = function, .parameters = parameters};
     for (int w = 0; w < 4; w++) {
         tool->arguments[w] = NIB_GRAMMAR_NO;
         tool->by[w] = (nib_grammar_schema){.b = d->b, .config = &d->config->grammar, .writing = (nib_grammar_writing)w,

@@ -107,11 +107,41 @@ static void draw_one_text(const place *at, nib_str text) {
     else nib_grammar_pattern_free(&p);
 }
 
+/* The rule of all texts for such a place; NIB_GRAMMAR_NO: there are too many of these rules. */
+static uint32_t any_text(const place *at) {
+    nib_chat_shape *d = at->d;
+    nib_grammar_pattern p = {0};
+    for (size_t i = 0; i < d->n_texts; i++) {
+        const nib_chat_shape_text *t = &d->texts[i];
+        bool is_same = t->closing.len == at->closing.len && memcmp(t->closing.ptr, at->closing.ptr, t->closing.len) == 0;
+        if (is_same && t->types == at->types && t->kind == at->kind && t->has_lines == at->has_lines) return t->rule;
+    }
+    if (d->n_texts == NIB_CHAT_MAX_TEXTS) return NIB_GRAMMAR_NO;
+    uint32_t rule = nib_grammar_rule_new(d->b, (nib_str){"text", 4});
+    if (nib_chat_shape_failed(d)) return NIB_GRAMMAR_NO;
+    place inside = *at;
+    inside.from = d->b->rules[rule].rule.start;
+    inside.to = d->b->rules[rule].end;
+    nib_grammar_pattern_except(d->b, NULL, 0, &p);
+    draw_texts(&inside, &p);
+    d->texts[d->n_texts++] = (nib_chat_shape_text){at->closing, at->types, at->kind, at->has_lines, rule};
+    return rule;
+}
+
 static void draw_strings(const place *at, const nib_grammar_conj *conj) {
     nib_grammar_pattern p = {0};
     if (at->kind == NIB_CHAT_IS_JSON) return;
-    if (!nib_grammar_schema_text(at->s, conj, &p)) nib_grammar_pattern_except(at->d->b, NULL, 0, &p);
-    draw_texts(at, &p);
+    if (nib_grammar_schema_text(at->s, conj, &p)) {
+        draw_texts(at, &p);
+        return;
+    }
+    uint32_t rule = any_text(at);
+    if (rule != NIB_GRAMMAR_NO) {
+        nib_grammar_call(at->d->b, at->from, at->to, rule);
+    } else {
+        nib_grammar_pattern_except(at->d->b, NULL, 0, &p);
+        draw_texts(at, &p);
+    }
 }
 
 /* ---- values */
@@ -256,9 +286,20 @@ static uint32_t members_of(members *m, size_t tool, const char *between, nib_gra
     return rule;
 }
 
+/* Formats tell the same group in several rules. */
+static bool is_same_body(const char *a, const char *b) {
+    while (*a == *b && *a && *a != NIB_CHAT_END_MANY) a++, b++;
+    return *a == *b;
+}
+
 uint32_t nib_chat_shape_params(nib_chat_shape *d, size_t tool, const char *ip) {
-    members m = {.d = d, .s = &d->tools[tool].by[NIB_GRAMMAR_IN_TAGS], .ip = ip};
-    return members_of(&m, tool, "", draw_param);
+    nib_chat_shape_tool *t = &d->tools[tool];
+    members m = {.d = d, .s = &t->by[NIB_GRAMMAR_IN_TAGS], .ip = ip};
+    for (size_t i = 0; i < t->n_bodies; i++)
+        if (is_same_body(t->bodies[i].ip, ip)) return t->bodies[i].rule;
+    uint32_t rule = members_of(&m, tool, "", draw_param);
+    if (t->n_bodies < NIB_CHAT_MAX_BODIES) t->bodies[t->n_bodies++] = (nib_chat_shape_body){ip, rule};
+    return rule;
 }
 
 /* ---- key=value */
