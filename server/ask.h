@@ -9,6 +9,7 @@
 
 typedef struct nib_server nib_server;
 typedef struct nib_server_answer nib_server_answer;
+typedef struct nib_server_choice nib_server_choice;
 
 typedef enum nib_server_tool_choice {
     NIB_SERVER_TOOLS_AUTO = 0,

@@ -182,6 +182,7 @@ static void take_prompt(const nib_server_source *s, const nib_stream_event *even
 static void take_token(nib_server_choice *c, const nib_stream_event *event) {
     if (c->answer->ask.only_prompt) return;
     c->usage.n_generated++;
+    nib_server_metrics_token(&c->answer->server->metrics, c);
     if (c->answer->ask.logprobs) note_logprobs(c, event);
     take_text(c, event->text);
     c->n_reasoning += c->is_reasoning;

@@ -47,7 +47,7 @@ typedef struct nib_server_token { /* with ask->logprobs */
     size_t top;       /* of choice->tops */
 } nib_server_token;
 
-typedef struct nib_server_choice {
+struct nib_server_choice {
     nib_server_answer *answer;
     uint32_t index;   /* over all prompts */
     uint32_t prompt;  /* of ask->prompts */
@@ -67,7 +67,8 @@ typedef struct nib_server_choice {
     bool is_reasoning;/* the last text was */
     uint32_t seed;
     float *embedding; /* with ask->pooling: n_embd, at the end */
-} nib_server_choice;
+    double last_token; /* when it came, by the monotonic clock; 0: none came */
+};
 
 /* A stream of the engine: the answers to one prompt. */
 typedef struct nib_server_source {

@@ -2,6 +2,7 @@
 #include "metrics.h"
 
 #include "base/status.h"
+#include "base/sys.h"
 #include "internal.h"
 #include "openai.h"
 #include "routes.h"
@@ -33,6 +34,12 @@ void nib_server_metrics_count(nib_server_tally *t, const char *label) {
     if (i == NIB_SERVER_MAX_LABELS) i--;
     if (i == t->n) snprintf(t->labels[t->n++], sizeof t->labels[0], "%s", label);
     t->counts[i]++;
+}
+
+void nib_server_metrics_token(nib_server_metrics *m, nib_server_choice *c) {
+    double now = nib_sys_now();
+    if (c->last_token > 0) observe(&m->itl, TOKEN_SECONDS, N_OF(TOKEN_SECONDS), now - c->last_token);
+    c->last_token = now;
 }
 
 static void take_choice(nib_server_metrics *m, const nib_server_choice *c) {

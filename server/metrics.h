@@ -8,6 +8,7 @@
 #define NIB_SERVER_MAX_LABELS 24
 
 typedef struct nib_server_answer nib_server_answer;
+typedef struct nib_server_choice nib_server_choice;
 
 typedef struct nib_server_histogram {
     uint64_t counts[NIB_SERVER_MAX_BUCKETS]; /* by the first bound that a value does not pass; the last: beyond all */
@@ -37,6 +38,8 @@ typedef struct nib_server_metrics {
 
 /* One more of a word. */
 void nib_server_metrics_count(nib_server_tally *tally, const char *label);
+/* A token of a choice came now. */
+void nib_server_metrics_token(nib_server_metrics *metrics, nib_server_choice *choice);
 /* An answer that is over, in whatever way. */
 void nib_server_metrics_answer(nib_server_metrics *metrics, const nib_server_answer *answer);
 void nib_server_metrics_http(nib_server_metrics *metrics, int status);

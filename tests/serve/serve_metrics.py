@@ -69,6 +69,7 @@ class Metrics(Case):
         self.assertEqual(values["nib_request_generation_tokens_sum"][""], 5 + 1 + 3 + 3)
         self.assertEqual(values["nib_request_prompt_tokens_count"][""], 5)
         self.assertEqual(values["nib_time_per_output_token_seconds_count"][""], 3)
+        self.assertGreaterEqual(values["nib_inter_token_latency_seconds_count"][""], 4 + 2 + 2)
         for name, kind in types.items():
             if kind == "counter":
                 for labels, value in values.get(name, {}).items():
