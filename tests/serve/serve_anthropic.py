@@ -1,6 +1,8 @@
 """POST /v1/messages as Anthropic's clients use it: messages, streams of blocks, tools, counting."""
 import json
 
+import anthropic
+
 from harness import Case
 
 MESSAGES = "/v1/messages"
@@ -142,10 +144,6 @@ class Client(Case):
     """The real package."""
 
     def setUp(self):
-        try:
-            import anthropic
-        except ImportError:
-            self.skipTest("the package anthropic is not there")
         self.client = anthropic.Anthropic(base_url=f"http://127.0.0.1:{self.server.port}", api_key="none", max_retries=0)
         self.fields = {"model": "SmolLM2-135M-Instruct.Q4_1", "max_tokens": 20, "extra_body": {"temperature": 0},
                        "messages": [{"role": "user", "content": "Hello"}]}
@@ -169,6 +167,5 @@ class Client(Case):
         self.assertEqual([b.input for b in final.content if b.type == "tool_use"], [b.input for b in again.content if b.type == "tool_use"])
 
     def test_errors(self):
-        import anthropic
         with self.assertRaises(anthropic.BadRequestError):
             self.client.messages.create(**{**self.fields, "max_tokens": 9000})

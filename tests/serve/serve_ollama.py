@@ -1,6 +1,8 @@
 """Ollama's API: /api/chat, /api/generate, /api/embed, and what clients ask before."""
 import json
 
+import ollama
+
 from harness import Case
 
 TOOL = {"type": "function", "function": {"name": "get_weather", "parameters": {
@@ -88,10 +90,6 @@ class Client(Case):
     """The real package."""
 
     def test_all(self):
-        try:
-            import ollama
-        except ImportError:
-            self.skipTest("the package ollama is not there")
         client = ollama.Client(host=f"http://127.0.0.1:{self.server.port}")
         name = client.list().models[0].model
         fields = {"model": name, "messages": [{"role": "user", "content": "Hello"}], "options": {"temperature": 0, "num_predict": 12}}

@@ -1,6 +1,8 @@
 """POST /v1/responses, without state: items in, items out, streams of events."""
 import json
 
+import openai
+
 from harness import Case
 
 RESPONSES = "/v1/responses"
@@ -117,10 +119,6 @@ class Client(Case):
     """The real package."""
 
     def test_all(self):
-        try:
-            import openai
-        except ImportError:
-            self.skipTest("the package openai is not there")
         client = openai.OpenAI(base_url=f"http://127.0.0.1:{self.server.port}/v1", api_key="none", max_retries=0)
         fields = {"model": "SmolLM2-135M-Instruct.Q4_1", "input": "Hello", "max_output_tokens": 16, "temperature": 0}
         whole = client.responses.create(**fields)
