@@ -922,12 +922,14 @@ typedef struct nib_engine_config {
     uint64_t max_queued_tokens; /* of prompts that are not computed yet; 0 (default): no limit */
     double turn_ms;             /* what a turn that answers are waiting for may take; default 100 */
     uint32_t max_chunk;         /* most tokens of prompts in a turn; 0 (default): by time only */
+    uint32_t max_draft;         /* most tokens of an answer that are guessed from its own text and computed with the next one, where
+                                   that is faster; the answer is the same. Default 8; 0: none */
     size_t max_unread;          /* bytes of a stream that nobody reads; more end it. Default 1 MiB */
     bool no_prefix_cache;       /* compute every prompt from its beginning */
 } nib_engine_config;
 #define NIB_ENGINE_CONFIG_INIT                                                                                         \
     {sizeof(nib_engine_config), {sizeof(nib_context_config), 0, 16, 2048, 512, 32, 0, NULL, NULL, false, NULL, NULL},   \
-     0, 256, 0, 100.0, 0, (size_t)1 << 20, false}
+     0, 256, 0, 100.0, 0, 8, (size_t)1 << 20, false}
 
 /* model and tok must outlive the engine. First it measures how long batches take: about a second. */
 NIB_API nib_status nib_engine_new(nib_engine **out, const nib_model *model, const nib_tokenizer *tok,
@@ -994,6 +996,7 @@ typedef struct nib_usage {
     uint32_t n_prompt, n_cached; /* tokens of the prompt, and those of them that were found computed: the same for all answers */
     uint32_t n_generated;        /* of this answer; the token that ends it included */
     uint32_t n_preempted;        /* how often it had to make place for others */
+    uint32_t n_drafted, n_accepted; /* tokens that were guessed, and those of them that were right: max_draft */
     double queue_ms, ttft_ms, total_ms; /* from the submit to the first turn, the first token, the end; 0: never came */
 } nib_usage;
 
@@ -1034,6 +1037,7 @@ typedef struct nib_engine_figures {
     uint32_t max_context;        /* positions of one request */
     uint64_t n_turns, n_prompt, n_reused, n_generated; /* tokens: of prompts that were answered, found computed, generated */
     uint64_t n_preempted, n_evicted, n_refused;
+    uint64_t n_drafted, n_accepted; /* tokens that were guessed, and right: max_draft */
     uint64_t n_finished[NIB_N_FINISH]; /* by nib_finish */
     double turn_s, decode_s;     /* seconds in turns, and in nib_decode */
     double last_turn_ms, longest_turn_ms; /* longest: with answers waiting for it */

@@ -103,11 +103,25 @@ static nib_status next_token(nib_engine *e, nib_engine_choice *c, uint32_t row, 
     return NIB_OK;
 }
 
-static void accept_row(nib_engine *e, nib_engine_choice *c, uint32_t row) {
+/* The rows of the next id and of guesses behind it, from `row` on: each is drawn from as long as the guess before was right. */
+static void accept_rows(nib_engine *e, nib_engine_choice *c, uint32_t row, uint32_t n_guessed) {
     nib_error err;
     nib_finish finish;
-    bool is_last;
-    if (next_token(e, c, row, &is_last, &finish, &err) != NIB_OK) nib_engine_end(e, c, NIB_FINISH_ERROR, &err);
+    nib_status status;
+    bool is_last = false, is_right;
+    uint32_t n_right = 0, length = c->row_pos + 1;
+    do {
+        nib_token guess = n_right < n_guessed ? c->ids[c->n_ids] : NIB_TOKEN_NONE;
+        status = next_token(e, c, row + n_right, &is_last, &finish, &err);
+        is_right = status == NIB_OK && guess == c->ids[c->n_ids - 1];
+        n_right += is_right;
+    } while (is_right && !is_last);
+    nib_engine_draft_learn(e, c, n_guessed, n_right);
+    if (n_guessed) { /* what was guessed wrong goes; no page of it was published, so none has to be copied */
+        (void)nib_seq_truncate(e->ctx, c->seq, length + n_right, NULL);
+        nib_engine_pages_publish(e, c);
+    }
+    if (status != NIB_OK) nib_engine_end(e, c, NIB_FINISH_ERROR, &err);
     else if (is_last) nib_engine_end(e, c, finish, NULL);
 }
 
@@ -126,7 +140,7 @@ static void begin(nib_engine *e, nib_engine_choice *first, uint32_t row) {
         choices[i].usage = first->usage;
         if (!nib_engine_pages_fork(e, first, &choices[i])) nib_sched_queue_push(&e->queue, &choices[i].item);
     }
-    for (uint32_t i = 0; i < n; i++) accept_row(e, &choices[i], row); /* the last one may free them all */
+    for (uint32_t i = 0; i < n; i++) accept_rows(e, &choices[i], row, 0); /* the last one may free them all */
 }
 
 /* Of a token of the prompt. False: the request has ended. */
@@ -161,7 +175,7 @@ void nib_engine_accept(nib_engine *e, nib_engine_choice *c) {
     for (; n && c->row_pos + 1 < c->n_ids; row++, n--, c->row_pos++)
         if (!tell_prompt(e, c, row)) return;
     if (n && !c->stream->has_begun) begin(e, c, row);
-    else if (n) accept_row(e, c, row);
+    else if (n) accept_rows(e, c, row, n - 1);
 }
 
 /* ---- the end */

@@ -16,7 +16,8 @@
  *   inbox     new requests go to the queue, cancelled ones end
  *   admit     while there is a sequence and there are pages: the next of the queue takes its prefix from the tree (pages.c)
  *   choose    all decodes, then the prompts in the order of the queue, as many tokens as the time of a turn allows (sched/cost);
- *             for pages, the tree is asked first, then the most junior request goes
+ *             for pages, the tree is asked first, then the most junior request goes; without prompts, guesses of what answers
+ *             will say next (draft.c)
  *   run       nib_decode; if that fails each request runs alone, so that the one which is to blame is found
  *   publish   pages that became full go to the tree, of prompts and answers; where the tree has the same tokens already its
  *             page takes the place of the request's own, since the bits are equal
@@ -53,6 +54,9 @@ typedef struct nib_engine_choice {
     uint32_t n_now, n_reserved;          /* tokens and pages of this turn */
     uint32_t first_row, n_rows, row_pos; /* its rows of logits of this turn, and the position of the first */
     bool is_passed;                      /* looked at in this turn */
+    nib_token guess;                     /* of the next id, to learn from; NIB_TOKEN_NONE: none */
+    double guess_rate[2];                /* share of right guesses, behind short matches and long ones */
+    bool guess_kind;
     bool is_running;
     uint32_t seq, pinned, n_shared; /* of a running one: sequence, deepest page of the tree, pages that the tree has */
     bool is_refused;                /* the tree does not take its pages */
@@ -168,11 +172,18 @@ bool nib_engine_pages_fork(nib_engine *e, const nib_engine_choice *from, nib_eng
 void nib_engine_pages_extend(nib_engine *e, nib_engine_choice *c);
 /* Reserves the pages of n more tokens; the most junior ones make place. False: this one has to. */
 bool nib_engine_pages_reserve(nib_engine *e, nib_engine_choice *c, uint32_t n);
+/* Pages and turn of n guesses behind the next token. False: there are too few pages, and nobody makes place for guesses. */
+bool nib_engine_pages_more(nib_engine *e, nib_engine_choice *c, uint32_t n);
 /* Frees what was reserved. */
 void nib_engine_pages_provide(nib_engine *e);
 void nib_engine_pages_publish(nib_engine *e, nib_engine_choice *c);
 /* Leaves the context; full pages stay in the tree. */
 void nib_engine_pages_stop(nib_engine *e, nib_engine_choice *c);
+
+/* draft.c. Adds guesses to a turn of n_answers answers and nothing else, where they pay. */
+void nib_engine_draft_choose(nib_engine *e, uint32_t n_answers, double work);
+/* What became of them; the id behind them is drawn. */
+void nib_engine_draft_learn(nib_engine *e, nib_engine_choice *c, uint32_t n_guessed, uint32_t n_right);
 
 /* accept.c. What the rows of logits of a turn mean for a choice. It may be freed by this. */
 void nib_engine_accept(nib_engine *e, nib_engine_choice *c);

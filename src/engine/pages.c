@@ -121,6 +121,15 @@ bool nib_engine_pages_reserve(nib_engine *e, nib_engine_choice *c, uint32_t n) {
     return true;
 }
 
+bool nib_engine_pages_more(nib_engine *e, nib_engine_choice *c, uint32_t n) {
+    uint32_t need = nib_kv_table_pages_for(table_of(e, c), c->n_now + n) - c->n_reserved;
+    if (need > nib_engine_pages_left(e)) return false;
+    c->n_now += n;
+    c->n_reserved += need;
+    e->n_reserved += need;
+    return true;
+}
+
 void nib_engine_pages_provide(nib_engine *e) {
     if (e->n_reserved > e->pool->n_free)
         e->figures.n_evicted += nib_kv_prefix_evict(&e->tree, e->n_reserved - e->pool->n_free);
@@ -130,7 +139,8 @@ void nib_engine_pages_provide(nib_engine *e) {
 
 void nib_engine_pages_publish(nib_engine *e, nib_engine_choice *c) {
     nib_kv_table *table = table_of(e, c);
-    while (!e->config.no_prefix_cache && !c->is_refused && table->length - c->n_shared * NIB_KV_PAGE >= NIB_KV_PAGE) {
+    uint32_t length = table->length < c->n_ids ? table->length : c->n_ids; /* no guesses */
+    while (!e->config.no_prefix_cache && !c->is_refused && length - c->n_shared * NIB_KV_PAGE >= NIB_KV_PAGE) {
         uint32_t i = c->n_shared, own = table->pages[i];
         uint32_t page = nib_kv_prefix_insert(&e->tree, c->pinned, c->stream->salt, c->ids + i * NIB_KV_PAGE, own);
         c->is_refused = page == NIB_KV_PREFIX_ROOT;

@@ -9,6 +9,8 @@
 
 #define MAX_TOP 1000
 #define MAX_STOPS 1024
+#define FIRST_RATE_SHORT 0.3 /* of right guesses, before there were any */
+#define FIRST_RATE_LONG 0.6
 
 static nib_status check_ids(const nib_engine *e, const nib_token *ids, size_t n, const char *what, nib_error *err) {
     uint32_t n_vocab = nib_model_n_vocab(e->model);
@@ -102,7 +104,8 @@ static nib_status make_choice(nib_stream *s, uint32_t number, const nib_request 
     const nib_engine *e = s->engine;
     nib_engine_choice *c = &s->choices[number];
     nib_sampler_params sampling = NIB_SAMPLER_PARAMS_INIT;
-    *c = (nib_engine_choice){.item = {.priority = r->priority, .owner = r->owner}, .stream = s, .number = number, .stop_found = -1};
+    *c = (nib_engine_choice){.item = {.priority = r->priority, .owner = r->owner}, .stream = s, .number = number, .stop_found = -1,
+                             .guess = NIB_TOKEN_NONE, .guess_rate = {FIRST_RATE_SHORT, FIRST_RATE_LONG}};
     if (r->pooling != NIB_POOLING_NONE) return take_prompt(c, r, err);
     if (r->sampling) sampling = *r->sampling;
     if (number) sampling.seed = seed_of(s, number);

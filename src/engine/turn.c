@@ -142,7 +142,8 @@ static void note_surprise(nib_engine *e, double expected, double ms) {
     if (now > e->surprise) e->surprise = now < 1 ? now : 1;
 }
 
-static void choose_prompts(nib_engine *e, uint32_t n_tok, double work) {
+/* False: there was none. */
+static bool choose_prompts(nib_engine *e, uint32_t n_tok, double work) {
     const nib_engine_config *config = &e->config;
     double left = nib_sched_cost_fit(&e->cost, time_of_turn(e, n_tok > 0) - e->overhead_ms) - work;
     uint32_t n_most = config->context.n_ubatch > n_tok ? config->context.n_ubatch - n_tok : 1;
@@ -150,6 +151,7 @@ static void choose_prompts(nib_engine *e, uint32_t n_tok, double work) {
     if (config->max_chunk && n_most > config->max_chunk) n_most = config->max_chunk;
     if (left < LEAST_WORK) left = LEAST_WORK;
     nib_engine_choice *c;
+    uint32_t n_answers = n_tok;
     e->is_cut = false;
     while (n_most > 0 && left >= 1 && (c = next_prompt(e))) {
         nib_engine_pages_extend(e, c);
@@ -163,6 +165,7 @@ static void choose_prompts(nib_engine *e, uint32_t n_tok, double work) {
         n_tok += n;
         if (is_told) n_rows -= n - 1;
     }
+    return n_tok > n_answers;
 }
 
 /* ---- run */
@@ -255,7 +258,8 @@ void nib_engine_turn(nib_engine *e) {
     end_unwanted(e);
     admit(e);
     uint32_t n_answers = choose_answers(e, &work);
-    choose_prompts(e, n_answers, work);
+    bool has_prompts = choose_prompts(e, n_answers, work);
+    if (n_answers && !has_prompts && e->config.max_draft) nib_engine_draft_choose(e, n_answers, work);
     nib_engine_pages_provide(e);
     nib_engine_view_begin(e);
     if (run(e, false, NULL, &err) != NIB_OK || run(e, true, NULL, &err) != NIB_OK) run_one_by_one(e);
