@@ -926,10 +926,16 @@ typedef struct nib_engine_config {
                                    that is faster; the answer is the same. Default 8; 0: none */
     size_t max_unread;          /* bytes of a stream that nobody reads; more end it. Default 1 MiB */
     bool no_prefix_cache;       /* compute every prompt from its beginning */
+    const char *kv_dir;         /* pages are kept in this folder, too, of one engine for a model at a time, and found again by the
+                                   next one; what is damaged or of another model or version is not used. NULL: none */
+    uint64_t kv_disk;           /* most bytes there */
+    void (*log)(void *user, const char *message); /* a line for the operator, when something is wrong with the folder; called by
+                                                     nib_engine_new and the engine's thread: it must call nothing of nib */
+    void *user;
 } nib_engine_config;
 #define NIB_ENGINE_CONFIG_INIT                                                                                         \
     {sizeof(nib_engine_config), {sizeof(nib_context_config), 0, 16, 2048, 512, 32, 0, NULL, NULL, false, NULL, NULL},   \
-     0, 256, 0, 100.0, 0, 8, (size_t)1 << 20, false}
+     0, 256, 0, 100.0, 0, 8, (size_t)1 << 20, false, NULL, 0, NULL, NULL}
 
 /* model and tok must outlive the engine. First it measures how long batches take: about a second. */
 NIB_API nib_status nib_engine_new(nib_engine **out, const nib_model *model, const nib_tokenizer *tok,
@@ -1035,6 +1041,9 @@ typedef struct nib_engine_figures {
     uint32_t n_pages, n_free, n_cached, n_idle; /* pages of 32 positions; in the tree; of these, used by no running request */
     uint64_t kv_bytes, buffer_bytes; /* memory of all pages, touched as it is used, and of a batch */
     uint32_t max_context;        /* positions of one request */
+    uint64_t n_disk_pages, disk_bytes; /* in kv_dir */
+    uint64_t n_disk_read, n_disk_written, n_disk_bad; /* pages; bad: damaged, lost */
+    bool disk_is_full;           /* writing failed: no more is written */
     uint64_t n_turns, n_prompt, n_reused, n_generated; /* tokens: of prompts that were answered, found computed, generated */
     uint64_t n_preempted, n_evicted, n_refused;
     uint64_t n_drafted, n_accepted; /* tokens that were guessed, and right: max_draft */

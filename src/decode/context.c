@@ -254,6 +254,10 @@ nib_kv_table *nib_decode_pages_table(nib_context *ctx, uint32_t seq) {
     return &ctx->tables[seq];
 }
 
+void *nib_decode_pages_bytes(const nib_context *ctx, uint32_t page, size_t *n_bytes) {
+    return nib_cpu_page(ctx->cpu, page, n_bytes);
+}
+
 uint32_t nib_seq_length(const nib_context *ctx, uint32_t seq) {
     return seq < ctx->config.n_seq ? ctx->tables[seq].length : 0;
 }

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "decode/context.h"
+#include "decode/pages.h"
 
 #include <string.h>
 
@@ -43,6 +44,13 @@ static nib_status make_head(const nib_context *ctx, uint32_t n_tokens, state_hea
     memcpy(head->k_type, k_type, strlen(k_type));
     memcpy(head->v_type, v_type, strlen(v_type));
     return nib_model_fingerprint(ctx->model, &head->model, err);
+}
+
+nib_status nib_decode_pages_identity(const nib_context *ctx, uint64_t *out, nib_error *err) {
+    state_head head;
+    NIB_TRY(make_head(ctx, 0, &head, err));
+    *out = head_sum(&head);
+    return NIB_OK;
 }
 
 nib_status nib_seq_save(const nib_context *ctx, uint32_t seq, const nib_token *ids, nib_write_fn write, void *user,

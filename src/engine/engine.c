@@ -23,6 +23,7 @@ static nib_status check_config(const nib_engine_config *c, nib_error *err) {
         return nib_fail(err, NIB_E_ARG, "max_requests is %u, expected 1 to %u", c->max_requests, 1u << 20);
     if (!(c->turn_ms > 0) || !isfinite(c->turn_ms))
         return nib_fail(err, NIB_E_ARG, "turn_ms is %g, expected more than 0", c->turn_ms);
+    if (c->kv_dir && !c->kv_disk) return nib_fail(err, NIB_E_ARG, "kv_disk is 0 bytes: no page fits in the folder kv_dir");
     return NIB_OK;
 }
 
@@ -100,7 +101,9 @@ nib_status nib_engine_new(nib_engine **out, const nib_model *model, const nib_to
     NIB_TRY_OUT(make_context(e, err));
     NIB_TRY_OUT(make_tables(e, err));
     NIB_TRY_OUT(nib_engine_measure(e, err));
-    e->config.context.k_type = e->config.context.v_type = NULL; /* the caller's strings are not kept */
+    nib_engine_disk_open(e);
+    nib_engine_disk_note(e);
+    e->config.context.k_type = e->config.context.v_type = e->config.kv_dir = NULL; /* the caller's strings are not kept */
     e->figures.n_pages = e->pool->n_pages;
     e->figures.n_free = e->pool->n_free;
     e->figures.kv_bytes = nib_context_kv_bytes(e->ctx);
@@ -152,6 +155,7 @@ void nib_engine_free(nib_engine *e) {
         pthread_join(e->thread, NULL);
     }
     nib_sched_queue_fini(&e->queue);
+    nib_kv_store_close(e->store);
     nib_kv_prefix_fini(&e->tree);
     nib_batch_free(e->batch);
     nib_context_free(e->ctx);

@@ -37,6 +37,7 @@
 #include "base/buf.h"
 #include "decode/embed.h"
 #include "kv/prefix.h"
+#include "kv/store.h"
 #include "sched/cost.h"
 #include "sched/queue.h"
 
@@ -123,6 +124,8 @@ struct nib_engine {
     nib_batch *batch;
     nib_kv_pool *pool;
     nib_kv_prefix tree;
+    nib_kv_store *store; /* of pages on disk; NULL: none */
+    double disk_s;       /* spent reading from it in this turn */
     nib_sched_queue queue;
     nib_sched_cost cost;
     nib_engine_choice **running, **with_rows; /* running: the most senior first; with_rows: those that have rows of logits */
@@ -168,8 +171,9 @@ uint32_t nib_engine_pages_usable(const nib_engine_choice *c);
 bool nib_engine_pages_start(nib_engine *e, nib_engine_choice *c);
 /* Gives a choice a copy of the sequence of another. False: no sequence is free, or too few pages. */
 bool nib_engine_pages_fork(nib_engine *e, const nib_engine_choice *from, nib_engine_choice *c);
-/* Takes more pages from the tree where a prompt goes on with what others computed meanwhile. */
-void nib_engine_pages_extend(nib_engine *e, nib_engine_choice *c);
+/* Takes more pages from the tree where a prompt goes on with what others computed meanwhile, and from the disk. False: there is
+ * more on disk, but no time left in this turn. */
+bool nib_engine_pages_extend(nib_engine *e, nib_engine_choice *c);
 /* Reserves the pages of n more tokens; the most junior ones make place. False: this one has to. */
 bool nib_engine_pages_reserve(nib_engine *e, nib_engine_choice *c, uint32_t n);
 /* Pages and turn of n guesses behind the next token. False: there are too few pages, and nobody makes place for guesses. */
@@ -179,6 +183,13 @@ void nib_engine_pages_provide(nib_engine *e);
 void nib_engine_pages_publish(nib_engine *e, nib_engine_choice *c);
 /* Leaves the context; full pages stay in the tree. */
 void nib_engine_pages_stop(nib_engine *e, nib_engine_choice *c);
+
+/* disk.c. Without a store they do nothing. Opening: what is in the way is logged, and there is no store. */
+void nib_engine_disk_open(nib_engine *e);
+void nib_engine_disk_publish(nib_engine *e, const nib_engine_choice *c);
+/* The next page of a choice that has full pages only comes into the tree; *page: ROOT when it does not. False: later. */
+bool nib_engine_disk_fetch(nib_engine *e, const nib_engine_choice *c, uint32_t *page);
+void nib_engine_disk_note(nib_engine *e);
 
 /* draft.c. Adds guesses to a turn of n_answers answers and nothing else, where they pay. */
 void nib_engine_draft_choose(nib_engine *e, uint32_t n_answers, double work);

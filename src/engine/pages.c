@@ -87,18 +87,20 @@ bool nib_engine_pages_fork(nib_engine *e, const nib_engine_choice *from, nib_eng
     return true;
 }
 
-void nib_engine_pages_extend(nib_engine *e, nib_engine_choice *c) {
+bool nib_engine_pages_extend(nib_engine *e, nib_engine_choice *c) {
     nib_kv_table *table = table_of(e, c);
     while (!e->config.no_prefix_cache && table->length == c->n_shared * NIB_KV_PAGE &&
            nib_engine_pages_usable(c) >= table->length + NIB_KV_PAGE) {
         uint32_t page = nib_kv_prefix_find(&e->tree, c->pinned, c->stream->salt, c->ids + table->length);
-        if (page == NIB_KV_PREFIX_ROOT) return;
-        if (nib_kv_prefix_is_idle(&e->tree, page) && !nib_engine_pages_left(e)) return; /* it was to be evicted for others */
+        if (page == NIB_KV_PREFIX_ROOT && !nib_engine_disk_fetch(e, c, &page)) return false;
+        if (page == NIB_KV_PREFIX_ROOT) return true;
+        if (nib_kv_prefix_is_idle(&e->tree, page) && !nib_engine_pages_left(e)) return true; /* it was to be evicted for others */
         nib_kv_table_adopt(table, e->pool, &page, 1);
         move_pin(e, c, page);
         c->n_shared++;
         count_cached(c, 1);
     }
+    return true;
 }
 
 static void preempt(nib_engine *e, nib_engine_choice *c) {
@@ -140,15 +142,18 @@ void nib_engine_pages_provide(nib_engine *e) {
 void nib_engine_pages_publish(nib_engine *e, nib_engine_choice *c) {
     nib_kv_table *table = table_of(e, c);
     uint32_t length = table->length < c->n_ids ? table->length : c->n_ids; /* no guesses */
+    bool is_new = false;
     while (!e->config.no_prefix_cache && !c->is_refused && length - c->n_shared * NIB_KV_PAGE >= NIB_KV_PAGE) {
         uint32_t i = c->n_shared, own = table->pages[i];
         uint32_t page = nib_kv_prefix_insert(&e->tree, c->pinned, c->stream->salt, c->ids + i * NIB_KV_PAGE, own);
         c->is_refused = page == NIB_KV_PREFIX_ROOT;
-        if (c->is_refused) return;
+        if (c->is_refused) break;
         if (page != own) nib_kv_table_replace(table, e->pool, i, page);
         move_pin(e, c, page);
         c->n_shared++;
+        is_new = true;
     }
+    if (is_new) nib_engine_disk_publish(e, c);
 }
 
 void nib_engine_pages_stop(nib_engine *e, nib_engine_choice *c) {

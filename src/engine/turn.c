@@ -154,10 +154,10 @@ static bool choose_prompts(nib_engine *e, uint32_t n_tok, double work) {
     uint32_t n_answers = n_tok;
     e->is_cut = false;
     while (n_most > 0 && left >= 1 && (c = next_prompt(e))) {
-        nib_engine_pages_extend(e, c);
+        c->is_passed = true;
+        if (!nib_engine_pages_extend(e, c)) continue;
         bool is_told = c->stream->n_told < c->stream->n_prompt; /* a row of each token */
         uint32_t n = part_of(e, c, left, is_told && n_rows + 1 < n_most ? n_rows + 1 : n_most, n_tok);
-        c->is_passed = true;
         if (has_twin(e, c) || !nib_engine_pages_reserve(e, c, n)) continue;
         e->is_cut |= n < n_left(e, c) && n < n_most;
         left -= work_of(e, c, n);
@@ -238,6 +238,7 @@ static void note(nib_engine *e, double start, double decode_s, bool is_awaited) 
     f->turn_s += s;
     f->last_turn_ms = 1e3 * s;
     if (is_awaited && f->last_turn_ms > f->longest_turn_ms) f->longest_turn_ms = f->last_turn_ms;
+    nib_engine_disk_note(e);
     f->n_running = e->n_running;
     f->n_free = e->pool->n_free;
     f->n_cached = e->tree.n_nodes;
@@ -254,6 +255,7 @@ static void note(nib_engine *e, double start, double decode_s, bool is_awaited) 
 void nib_engine_turn(nib_engine *e) {
     nib_error err;
     double start = nib_sys_now(), work = 0, decode_s = e->figures.decode_s;
+    e->disk_s = 0;
     take_inbox(e);
     end_unwanted(e);
     admit(e);
