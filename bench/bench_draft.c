@@ -84,7 +84,8 @@ static void run(nib_engine *const *engines, const nib_tokenizer *tok, const task
 }
 
 int main(int argc, char **argv) {
-    static const task tasks[] = {{"copy", "Nobody", 0}, {"copy, sampled", "Nobody", 0.6f}, {"prose", NULL, 0}, {"prose, sampled", NULL, 0.8f}};
+    static const task tasks[] = {{"copy", "Nobody", 0}, {"copy, sampled", "Nobody", 0.6f},
+                                 {"prose", NULL, 0}, {"prose, sampled", NULL, 0.8f}};
     nib_error err;
     nib_gguf *file;
     nib_tokenizer *tok;

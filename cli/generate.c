@@ -92,18 +92,11 @@ static nib_status sample_one(loop *l, nib_error *err) {
     return take(l, id, err);
 }
 
-/* Takes the tokens of forced text, at most `most`. The last one is left to the model, as its token may go on behind the forced
- * text, unless that ends everything. */
+/* Takes the tokens of forced text, at most `most`. */
 static nib_status jump(loop *l, size_t most, nib_error *err) {
-    nib_matcher *matcher = l->params->matcher;
     nib_token_list list = {0};
-    nib_str forced = nib_matcher_forced(matcher);
-    nib_status status = forced.len > 1 ? nib_tokenize(l->s->tok, forced.ptr, forced.len, 0, &list, err) : NIB_OK;
-    for (size_t i = 0; status == NIB_OK && i < list.n && i < most && !l->out->finish_reason; i++) {
-        if (nib_matcher_accept(matcher, list.ids[i], NULL) != NIB_OK) break; /* other bytes: a blank in front */
-        bool is_open = i + 1 == list.n && !nib_matcher_must_end(matcher);
-        status = is_open ? nib_matcher_rollback(matcher, 1, err) : take(l, list.ids[i], err);
-    }
+    nib_status status = nib_matcher_jump(l->params->matcher, l->s->tok, most, &list, err);
+    for (size_t i = 0; status == NIB_OK && i < list.n && !l->out->finish_reason; i++) status = take(l, list.ids[i], err);
     nib_token_list_free(&list);
     return status;
 }

@@ -837,6 +837,9 @@ NIB_API bool nib_matcher_may_end(const nib_matcher *matcher);  /* the text so fa
 NIB_API bool nib_matcher_must_end(const nib_matcher *matcher); /* … and nothing can follow */
 /* Takes back the last n steps; NIB_E_ARG for more than 256 or than there were. */
 NIB_API nib_status nib_matcher_rollback(nib_matcher *matcher, uint32_t n, nib_error *err);
+/* Appends the tokens of the text that must come next to *out, as the tokenizer cuts it, at most `most` of them, and takes them as
+ * steps. The last one of the text is left out, as its token may go on behind it, unless that ends everything. */
+NIB_API nib_status nib_matcher_jump(nib_matcher *matcher, const nib_tokenizer *tok, size_t most, nib_token_list *out, nib_error *err);
 
 /* Compiled grammars, kept by their text, syntax, options and vocabulary, so that the same request is compiled once, and
  * shares states and masks. For many threads at once: who wants one that is being compiled waits for it. */
@@ -972,6 +975,8 @@ typedef struct nib_request {
     int32_t priority;             /* lower first */
     uint64_t owner;               /* requests of different owners have equal shares */
     uint64_t salt;                /* requests of different salts use no pages of each other */
+    bool jump_ahead;              /* with a grammar: text that leaves no choice is taken at once, in tokens as the tokenizer cuts it;
+                                     not with logprobs or hash_logits, which it has none of */
     nib_pooling pooling;          /* not NONE: no answer, but the embedding of the prompt, which comes with the END. The fields
                                      of answers are not used; only LAST takes part in the prefix cache */
     void (*ready)(void *user);    /* called when there is something to read, on the engine's thread: it must return at once

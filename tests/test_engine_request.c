@@ -366,6 +366,59 @@ static void test_grammar_ends(void **state) {
     engine_close_model(&f);
 }
 
+/* Text that leaves no choice is taken without a turn for each of its tokens; with log-probabilities it is not. */
+static void test_jump(void **state) {
+    (void)state;
+    static const char pattern[] = "\\{\"name\": \"[a-z]{3}\", \"size\": [0-9]{2}\\}";
+    engine_fixture f;
+    nib_error err;
+    nib_grammar_vocab *vocab;
+    nib_grammar *grammar;
+    nib_grammar_config config = NIB_GRAMMAR_CONFIG_INIT;
+    nib_engine_figures figures;
+    engine_job j;
+    engine_answer a;
+    uint64_t n_turns[3], before = 0;
+    engine_open_model(&f, "llama");
+    make_prompt(&f, &j, 40, 3);
+    config.syntax = NIB_SYNTAX_REGEX;
+    assert_int_equal(nib_grammar_vocab_new(&vocab, f.tok, &err), NIB_OK);
+    assert_int_equal(nib_grammar_new(&grammar, pattern, sizeof pattern - 1, vocab, &config, &err), NIB_OK);
+    nib_engine_config c = engine_config(512, 3);
+    c.max_draft = 0;
+    nib_engine *e = engine_start(&f, &c);
+    for (int i = 0; i < 3; i++) {
+        nib_request r = engine_request(&j);
+        r.grammar = grammar, r.jump_ahead = i > 0, r.hash_logits = false, r.logprobs = i == 2;
+        engine_finish(engine_submit(e, &r), &a);
+        assert_int_equal(a.finish, NIB_FINISH_STOP);
+        assert_int_equal(a.text_len, 27);
+        assert_memory_equal(a.text, "{\"name\": \"", 10);
+        assert_memory_equal(a.text + 13, "\", \"size\": ", 11);
+        assert_int_equal(a.usage.n_generated, a.n);
+        engine_assert_settled(e);
+        nib_engine_stats(e, &figures);
+        n_turns[i] = figures.n_turns - before;
+        before = figures.n_turns;
+    }
+    assert_true(n_turns[1] + 10 < n_turns[0]);
+    assert_true(n_turns[2] + 10 > n_turns[0]);
+    nib_request r = engine_request(&j); /* the end comes within a jump: of max_tokens, of a stop string */
+    nib_str stop = {"me\"", 3};
+    r.grammar = grammar, r.jump_ahead = true, r.hash_logits = r.logprobs = false, r.max_tokens = 4;
+    engine_finish(engine_submit(e, &r), &a);
+    assert_int_equal(a.finish, NIB_FINISH_LENGTH);
+    assert_int_equal(a.n, 4);
+    r.max_tokens = 40, r.stops = &stop, r.n_stops = 1, r.n_choices = 1;
+    engine_finish(engine_submit(e, &r), &a);
+    assert_int_equal(a.finish, NIB_FINISH_STOP);
+    assert_int_equal(a.text_len, 4);
+    engine_end(e);
+    nib_grammar_free(grammar);
+    nib_grammar_vocab_free(vocab);
+    engine_close_model(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_choices),
@@ -376,6 +429,7 @@ int main(void) {
         cmocka_unit_test(test_timeouts),
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_grammar_ends),
+        cmocka_unit_test(test_jump),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

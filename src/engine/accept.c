@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#define MOST_AHEAD 32 /* ids of one jump: they are computed in one turn, if there is time */
+
 static bool is_among(const nib_token *ids, uint32_t n, nib_token id) {
     for (uint32_t i = 0; i < n; i++)
         if (ids[i] == id) return true;
@@ -80,26 +82,47 @@ static nib_status choose_id(nib_engine *e, nib_engine_choice *c, uint32_t row, n
     return tell(e, c->stream, row, event, err);
 }
 
-/* Logits -> id -> text -> event. *finish: why it was the last one, *is_last. */
-static nib_status next_token(nib_engine *e, nib_engine_choice *c, uint32_t row, bool *is_last, nib_finish *finish,
-                             nib_error *err) {
+/* Id -> text -> event. *finish: why it was the last one, *is_last. */
+static nib_status take_id(nib_engine *e, nib_engine_choice *c, nib_stream_event *event, bool *is_last, nib_finish *finish,
+                          nib_error *err) {
     nib_stream *s = c->stream;
-    nib_stream_event event = {.kind = NIB_STREAM_TOKEN, .choice = c->number, .stop = -1};
     nib_str piece = {0};
-    NIB_TRY(choose_id(e, c, row, &event, err));
     if (c->n_ids == s->n_prompt) c->usage.ttft_ms = 1e3 * (nib_sys_now() - s->submitted);
-    c->ids[c->n_ids++] = event.id;
+    c->ids[c->n_ids++] = event->id;
     c->usage.n_generated++;
     e->figures.n_generated++;
-    bool is_end = ends_answer(e, s, event.id);
-    if (is_shown(e, s, event.id, is_end)) NIB_TRY(nib_detok_push(c->detok, event.id, &piece, err));
-    NIB_TRY(pass_stops(c, piece, &event.text, &c->stop_found, err));
+    bool is_end = ends_answer(e, s, event->id);
+    if (is_shown(e, s, event->id, is_end)) NIB_TRY(nib_detok_push(c->detok, event->id, &piece, err));
+    NIB_TRY(pass_stops(c, piece, &event->text, &c->stop_found, err));
     bool is_complete = is_end || c->stop_found >= 0 || (c->matcher && nib_matcher_must_end(c->matcher));
     *is_last = is_complete || c->n_ids == s->n_max;
     *finish = is_complete ? NIB_FINISH_STOP : NIB_FINISH_LENGTH;
-    if (nib_stream_put(s, &event)) return NIB_OK;
+    if (nib_stream_put(s, event)) return NIB_OK;
     *is_last = true;
     *finish = NIB_FINISH_UNREAD;
+    return NIB_OK;
+}
+
+/* A row of logits -> the next id. */
+static nib_status next_token(nib_engine *e, nib_engine_choice *c, uint32_t row, bool *is_last, nib_finish *finish,
+                             nib_error *err) {
+    nib_stream_event event = {.kind = NIB_STREAM_TOKEN, .choice = c->number, .stop = -1};
+    NIB_TRY(choose_id(e, c, row, &event, err));
+    return take_id(e, c, &event, is_last, finish, err);
+}
+
+/* Ids that the grammar leaves no choice about; they are computed together with the last one that was drawn. */
+static nib_status jump(nib_engine *e, nib_engine_choice *c, bool *is_last, nib_finish *finish, nib_error *err) {
+    nib_stream *s = c->stream;
+    uint32_t room = s->n_max - c->n_ids - 1;
+    s->jumped.n = 0;
+    NIB_TRY(nib_matcher_jump(c->matcher, e->tok, room < MOST_AHEAD ? room : MOST_AHEAD, &s->jumped, err));
+    for (size_t i = 0; i < s->jumped.n && !*is_last; i++) {
+        nib_stream_event event = {.kind = NIB_STREAM_TOKEN, .choice = c->number, .id = s->jumped.ids[i], .stop = -1};
+        NIB_TRY(nib_sampler_accept(c->sampler, event.id, err));
+        NIB_TRY(take_id(e, c, &event, is_last, finish, err));
+        c->n_ahead++;
+    }
     return NIB_OK;
 }
 
@@ -117,6 +140,8 @@ static void accept_rows(nib_engine *e, nib_engine_choice *c, uint32_t row, uint3
         n_right += is_right;
     } while (is_right && !is_last);
     nib_engine_draft_learn(e, c, n_guessed, n_right);
+    c->n_ahead = 0;
+    if (status == NIB_OK && !is_last && c->stream->jump_ahead) status = jump(e, c, &is_last, &finish, &err);
     if (n_guessed) { /* what was guessed wrong goes; no page of it was published, so none has to be copied */
         (void)nib_seq_truncate(e->ctx, c->seq, length + n_right, NULL);
         nib_engine_pages_publish(e, c);

@@ -73,13 +73,13 @@ static uint32_t worth(const nib_engine *e, const nib_engine_choice *c, uint32_t 
     return n_best;
 }
 
-void nib_engine_draft_choose(nib_engine *e, uint32_t n_answers, double work) {
-    uint32_t n_rows = nib_context_n_logits(e->ctx) - n_answers, n_tok = e->config.context.n_ubatch - n_answers;
-    double tokens = n_answers;
-    uint32_t left = n_rows < n_tok ? n_rows : n_tok;
+void nib_engine_draft_choose(nib_engine *e, uint32_t n_tok, double work) {
+    uint32_t n_rows = nib_context_n_logits(e->ctx) - e->n_running, room = e->config.context.n_ubatch - n_tok;
+    uint32_t left = n_rows < room ? n_rows : room;
+    double tokens = e->n_running;
     for (uint32_t i = 0; i < e->n_running; i++) {
         nib_engine_choice *c = e->running[i];
-        if (c->n_now != 1 || nib_engine_embeds(c)) continue;
+        if (c->n_now != 1 || c->n_ahead || nib_engine_embeds(c)) continue;
         uint32_t n = guess(c, left < e->config.max_draft ? left : e->config.max_draft);
         c->guess = n ? c->ids[c->n_ids] : NIB_TOKEN_NONE;
         n = worth(e, c, n, &tokens, &work);

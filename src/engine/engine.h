@@ -54,6 +54,7 @@ typedef struct nib_engine_choice {
     uint32_t n_ids;
     uint32_t n_now, n_reserved;          /* tokens and pages of this turn */
     uint32_t first_row, n_rows, row_pos; /* its rows of logits of this turn, and the position of the first */
+    uint32_t n_ahead;                    /* ids that were not drawn from a row, behind the first that is not computed */
     bool is_passed;                      /* looked at in this turn */
     nib_token guess;                     /* of the next id, to learn from; NIB_TOKEN_NONE: none */
     double guess_rate[2];                /* share of right guesses, behind short matches and long ones */
@@ -83,7 +84,7 @@ struct nib_stream {
     /* Of the request, unchanged after submit. */
     uint32_t n_prompt, n_max; /* n_max: ids that an answer and its prompt may have in the end */
     uint32_t n_top, min_tokens;
-    bool logprobs, prompt_logprobs, hash_logits, special, ignore_eos;
+    bool logprobs, prompt_logprobs, hash_logits, special, ignore_eos, jump_ahead;
     nib_token *ends, *stop_ids; /* ids that end an answer, known only when they may be forbidden; those of the caller */
     uint32_t n_ends, n_stop_ids;
     uint64_t salt;
@@ -98,6 +99,7 @@ struct nib_stream {
     bool has_begun;   /* the prompt is computed */
     uint32_t n_told;  /* tokens of the prompt that were told of, or never will be */
     nib_logprob *top; /* of one event */
+    nib_token_list jumped; /* of one jump */
     nib_decode_embed embed; /* pooling NONE: answers are wanted */
     float *embedding;       /* n_embd; NULL for answers */
 
@@ -191,8 +193,8 @@ void nib_engine_disk_publish(nib_engine *e, const nib_engine_choice *c);
 bool nib_engine_disk_fetch(nib_engine *e, const nib_engine_choice *c, uint32_t *page);
 void nib_engine_disk_note(nib_engine *e);
 
-/* draft.c. Adds guesses to a turn of n_answers answers and nothing else, where they pay. */
-void nib_engine_draft_choose(nib_engine *e, uint32_t n_answers, double work);
+/* draft.c. Adds guesses to a turn of n_tok tokens of answers and nothing else, where they pay. */
+void nib_engine_draft_choose(nib_engine *e, uint32_t n_tok, double work);
 /* What became of them; the id behind them is drawn. */
 void nib_engine_draft_learn(nib_engine *e, nib_engine_choice *c, uint32_t n_guessed, uint32_t n_right);
 

@@ -161,7 +161,7 @@ void nib_engine_pages_stop(nib_engine *e, nib_engine_choice *c) {
     while (e->running[at] != c) at++;
     memmove(&e->running[at], &e->running[at + 1], (--e->n_running - at) * sizeof *e->running);
     e->n_reserved -= c->n_reserved;
-    c->n_now = c->n_reserved = 0;
+    c->n_now = c->n_reserved = c->n_ahead = 0;
     c->is_running = false;
     nib_seq_free(e->ctx, c->seq);
     nib_kv_prefix_unpin(&e->tree, c->pinned);

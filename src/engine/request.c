@@ -151,7 +151,9 @@ nib_status nib_stream_new(nib_stream **out, nib_engine *e, const nib_request *r,
     *s = (nib_stream){.engine = e, .n_prompt = n_prompt, .n_max = r->max_tokens ? n_prompt + r->max_tokens : e->max_context + 1,
                       .n_top = r->n_top, .min_tokens = r->min_tokens, .logprobs = r->logprobs,
                       .prompt_logprobs = r->prompt_logprobs, .hash_logits = r->hash_logits, .special = r->special,
-                      .ignore_eos = r->ignore_eos, .salt = r->salt, .chat = r->chat, .ready = r->ready, .user = r->user,
+                      .ignore_eos = r->ignore_eos,
+                      .jump_ahead = r->jump_ahead && r->grammar && !r->logprobs && !r->hash_logits, .salt = r->salt,
+                      .chat = r->chat, .ready = r->ready, .user = r->user,
                       .submitted = now, .queue_until = until(now, r->queue_ms), .until = until(now, r->total_ms),
                       .n_choices = r->n_choices ? r->n_choices : 1, .n_told = r->prompt_logprobs ? 1 : n_prompt};
     init_arrived(s);
@@ -177,6 +179,7 @@ void nib_stream_delete(nib_stream *s) {
     for (uint32_t i = 0; s->choices && i < s->n_choices; i++) free_choice(&s->choices[i]);
     nib_free(s->choices);
     nib_free(s->top);
+    nib_token_list_free(&s->jumped);
     nib_decode_embed_fini(&s->embed);
     nib_free(s->embedding);
     nib_free(s->ends);

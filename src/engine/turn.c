@@ -114,15 +114,21 @@ static uint32_t part_of(const nib_engine *e, const nib_engine_choice *c, double 
     return n;
 }
 
+/* The next token of every answer, with what grammars had it jump over before: no more of that than its share of the turn. */
 static uint32_t choose_answers(nib_engine *e, double *work) {
+    double share = nib_sched_cost_fit(&e->cost, e->config.turn_ms) / (e->n_running ? e->n_running : 1);
     uint32_t n_tok = 0;
     for (uint32_t i = 0; i < e->n_running; i++) {
         nib_engine_choice *c = e->running[i];
+        uint32_t n = n_left(e, c), room = e->config.context.n_ubatch - n_tok - (e->n_running - 1 - i);
         c->n_now = 0;
         c->is_passed = false;
-        if (n_left(e, c) > 1 || !nib_engine_pages_reserve(e, c, 1)) continue;
-        *work += work_of(e, c, 1);
-        n_tok++;
+        if (n > 1 + c->n_ahead) continue;
+        if (n > room) n = room;
+        while (n > 1 && work_of(e, c, n) > share) n--;
+        if (!nib_engine_pages_reserve(e, c, n)) continue;
+        *work += work_of(e, c, n);
+        n_tok += n;
     }
     return n_tok;
 }

@@ -182,6 +182,11 @@ void nib_kv_store_settle(nib_kv_store *s) {
     }
 }
 
+bool nib_kv_store_is_settled(nib_kv_store *s) {
+    nib_kv_store_settle(s);
+    return nib_kv_store_file_room(&s->file) == s->file.n_jobs;
+}
+
 nib_kv_store_figures nib_kv_store_stats(const nib_kv_store *s) {
     nib_kv_store_figures f = s->figures;
     f.n_pages = s->n_places;

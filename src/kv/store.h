@@ -48,6 +48,8 @@ uint32_t nib_kv_store_add(nib_kv_store *store, uint32_t at, uint64_t salt, const
 void nib_kv_store_touch(nib_kv_store *store, uint32_t at);
 /* Learns what became of writes; to be called now and then. */
 void nib_kv_store_settle(nib_kv_store *store);
+/* Is nothing on its way to disk? */
+bool nib_kv_store_is_settled(nib_kv_store *store);
 nib_kv_store_figures nib_kv_store_stats(const nib_kv_store *store);
 
 #endif
