@@ -58,6 +58,9 @@ static void test_same_bits(void **state) {
         n_right += run(&f, jobs, &c, 1, "alone");
         n_right += run(&f, jobs, &c, 2, "two at once");
         run(&f, jobs, &c, N, "all at once");
+        c.max_chunk = 13; /* leaves one token of each prompt for a turn of its own, as an answer has */
+        run(&f, jobs, &c, 2, "cut prompts");
+        c.max_chunk = 0;
         c.no_prefix_cache = true;
         n_right += run(&f, jobs, &c, 1, "alone, without a tree");
         c.max_draft = 0;

@@ -79,7 +79,7 @@ void nib_engine_draft_choose(nib_engine *e, uint32_t n_tok, double work) {
     double tokens = e->n_running;
     for (uint32_t i = 0; i < e->n_running; i++) {
         nib_engine_choice *c = e->running[i];
-        if (c->n_now != 1 || c->n_ahead || nib_engine_embeds(c)) continue;
+        if (c->n_now != 1 || c->n_ahead || !c->stream->has_begun) continue; /* one left: of a prompt, too */
         uint32_t n = guess(c, left < e->config.max_draft ? left : e->config.max_draft);
         c->guess = n ? c->ids[c->n_ids] : NIB_TOKEN_NONE;
         n = worth(e, c, n, &tokens, &work);
