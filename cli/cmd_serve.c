@@ -19,6 +19,8 @@
 #ifdef NIB_SERVER
 #include "server/server.h"
 
+#define REQUEST_MIB 2.5 /* seen: memory of a request that runs, its text and the room that malloc keeps */
+
 typedef struct serve_state {
     nib_cli_session s;
     nib_chat *chat;
@@ -160,9 +162,10 @@ static void print_plan(const serve_state *st, const nib_cli_options *opt, const 
     double speed = read_speed(opt), each = (double)nib_model_bytes_per_token(st->s.model);
     nib_cli_line(term, "cache: %llu tokens, %u answers at once; %llu requests of the full context of %u tokens",
                  (unsigned long long)n_kv, opt->n_parallel, (unsigned long long)(n_kv / f->max_context), f->max_context);
-    nib_cli_line(term, "memory: %.0f MiB now, of which weights %.0f; %.0f more as the cache fills (%s keys, %s values), and buffers of "
-                 "up to %.0f", resident_mib(), (double)nib_model_weight_bytes(st->s.model) / 0x1p20, (double)f->kv_bytes / 0x1p20,
-                 opt->k_type, opt->v_type, (double)f->buffer_bytes / 0x1p20);
+    double now = resident_mib(), cache = (double)f->kv_bytes / 0x1p20, buffers = (double)f->buffer_bytes / 0x1p20;
+    double most = now + cache + buffers + REQUEST_MIB * opt->n_parallel;
+    nib_cli_line(term, "memory: %.0f MiB now, of which weights %.0f; up to %.0f in use: cache %.0f (%s keys, %s values), buffers %.0f, "
+                 "requests", now, (double)nib_model_weight_bytes(st->s.model) / 0x1p20, most, cache, opt->k_type, opt->v_type, buffers);
     if (speed > 0 && each > 0)
         nib_cli_line(term, "speed: at most %.0f tokens/s for one answer: %.1f MB of weights each, read at %.1f GB/s", speed / each,
                      each / 1e6, speed / 1e9);
