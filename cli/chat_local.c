@@ -184,7 +184,7 @@ static nib_status constrain(nib_cli_chat *c, bool starts_thinking, nib_error *er
     nib_cli_constraint_choice(&c->constraint, &c->opt, tools, &config);
     config.format = nib_chat_format(c->chat);
     config.starts_thinking = starts_thinking;
-    config.no_thinking = c->opt.reasoning == NIB_CLI_REASONING_OFF;
+    config.no_thinking = c->opt.reasoning == NIB_CLI_REASONING_OFF || strcmp(config.format, "generic") == 0; /* it may know nothing of it */
     return nib_cli_constraint_answer(&c->constraint, c->chat, &config, err);
 }
 
