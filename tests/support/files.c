@@ -59,6 +59,7 @@ char *files_read(const char *path, size_t *n) {
     assert_non_null(data);
     assert_int_equal(fread(data, 1, (size_t)size, stream), (size_t)size);
     fclose(stream);
+    data[size] = 0;
     *n = (size_t)size;
     return data;
 }

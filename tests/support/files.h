@@ -12,7 +12,7 @@ void files_remove(char *folder);
 /* "folder/name"; free(). */
 char *files_path(const char *folder, const char *name);
 void files_write(const char *path, const void *data, size_t n);
-/* The whole file and its size; free(). */
+/* The whole file, a NUL behind it, and its size; free(). */
 char *files_read(const char *path, size_t *n);
 
 #endif
