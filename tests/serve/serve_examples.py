@@ -34,12 +34,12 @@ class Examples(Case):
     def test_curl(self):
         if not shutil.which("curl"):
             self.skipTest("curl is missing")
-        output, = self.run_all("sh", ["sh"], prelude=CURL)
+        output = "".join(self.run_all("sh", ["sh"], prelude=CURL))
         self.assertEqual(output.count('"object":"chat.completion"'), 1, output)
         self.assertIn('"embedding"', output)
 
     def test_python(self):
-        streamed, chosen = self.run_all("python", [sys.executable, "-"])
+        streamed, chosen, *_ = self.run_all("python", [sys.executable, "-"])
         self.assertRegex(streamed, r"(?s)\w{3}.*\ncached: \d+\n$")
         self.assertRegex(chosen, r"^(red|green|blue) \d+\n$")
 
@@ -55,7 +55,7 @@ class Examples(Case):
                                   cwd=folder, capture_output=True, text=True, timeout=300)
             if done.returncode:
                 self.skipTest(f"npm could not fetch its packages: {done.stderr[-300:]}")
-        output, = self.run_all("js", ["node", "--input-type=module", "-"], cwd=folder)
+        output = "".join(self.run_all("js", ["node", "--input-type=module", "-"], cwd=folder))
         self.assertGreater(len(output), 20)
 
 
