@@ -98,7 +98,11 @@ static nib_status listen_for_clients(serve_state *st, const nib_cli_options *opt
 
 /* ---- the model */
 
-static nib_status open_engine(serve_state *st, const nib_cli_options *opt, nib_error *err) {
+static void warn(void *user, const char *message) {
+    nib_cli_warning(user, "%s", message);
+}
+
+static nib_status open_engine(serve_state *st, const nib_cli_options *opt, const nib_cli_term *term, nib_error *err) {
     nib_engine_config config = NIB_ENGINE_CONFIG_INIT;
     config.context = nib_cli_context_config(opt);
     config.context.abort = NULL;
@@ -111,6 +115,11 @@ static nib_status open_engine(serve_state *st, const nib_cli_options *opt, nib_e
     config.turn_ms = opt->turn_ms;
     config.max_chunk = opt->max_chunk;
     config.no_prefix_cache = !opt->prefix_cache;
+    config.max_draft = opt->max_draft;
+    config.kv_dir = opt->kv_dir;
+    config.kv_disk = (uint64_t)opt->kv_disk_mib << 20;
+    config.log = warn;
+    config.user = (void *)(uintptr_t)term;
     NIB_TRY(nib_engine_new(&st->engine, st->s.model, st->s.tok, &config, err));
     nib_engine_stats(st->engine, &st->figures);
     return NIB_OK;
@@ -162,6 +171,7 @@ static void print_plan(const serve_state *st, const nib_cli_options *opt, const 
     double speed = read_speed(opt), each = (double)nib_model_bytes_per_token(st->s.model);
     nib_cli_line(term, "cache: %llu tokens, %u answers at once; %llu requests of the full context of %u tokens",
                  (unsigned long long)n_kv, opt->n_parallel, (unsigned long long)(n_kv / f->max_context), f->max_context);
+    if (f->n_disk_pages) nib_cli_line(term, "disk: %llu tokens are found in %s", (unsigned long long)f->n_disk_pages * 32, opt->kv_dir);
     double now = resident_mib(), cache = (double)f->kv_bytes / 0x1p20, buffers = (double)f->buffer_bytes / 0x1p20;
     double most = now + cache + buffers + REQUEST_MIB * opt->n_parallel;
     nib_cli_line(term, "memory: %.0f MiB now, of which weights %.0f; up to %.0f in use: cache %.0f (%s keys, %s values), buffers %.0f, "
@@ -221,7 +231,7 @@ static nib_status start(serve_state *st, const nib_cli_options *opt, const nib_c
     block_signals(SIG_BLOCK);
     if (status == NIB_OK && nib_cli_interrupted()) status = nib_fail(err, NIB_E_CANCELLED, "interrupted");
     NIB_TRY(status);
-    NIB_TRY(open_engine(st, opt, err));
+    NIB_TRY(open_engine(st, opt, term, err));
     nib_server_model model = {st->s.model, st->s.tok, st->chat, st->no_chat.message, st->engine, st->figures.max_context,
                               st->figures.n_pages * 32, opt->n_parallel};
     NIB_TRY(nib_server_open(st->server, &model, err));

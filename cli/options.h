@@ -83,9 +83,9 @@ typedef struct nib_cli_options {
     uint32_t serve_requests, serve_prompt, serve_prefix, serve_turns, serve_max_tokens;
 
     /* server */
-    const char *host, *api_key_file, *cors_origin, *tls_cert, *tls_key;
+    const char *host, *api_key_file, *cors_origin, *tls_cert, *tls_key, *kv_dir;
     uint32_t port, n_parallel, max_context, max_requests, max_queued_tokens, max_chunk, max_connections, max_body_mib;
-    uint32_t shutdown_s, timeout_s, queue_s, request_s;
+    uint32_t shutdown_s, timeout_s, queue_s, request_s, kv_disk_mib, max_draft;
     float turn_ms;
     nib_cli_list aliases, api_keys; /* nib_str */
     bool prefix_cache, strict_fields, isolate_keys, log_requests, log_text;
