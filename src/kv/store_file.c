@@ -120,7 +120,7 @@ static nib_status open_folder(nib_kv_store_file *f, const char *path, nib_error 
     f->lock_file = openat(f->folder, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (f->lock_file < 0) return nib_fail_errno(err, errno, "cannot write there");
     if (flock(f->lock_file, LOCK_EX | LOCK_NB) == 0) return NIB_OK;
-    return nib_fail_errno(err, errno, "another engine uses it for this model");
+    return nib_fail(err, NIB_E_IO, "another engine uses it for this model");
 }
 
 nib_status nib_kv_store_file_open(nib_kv_store_file *f, const char *folder, uint64_t identity, size_t page_bytes, nib_error *err) {
