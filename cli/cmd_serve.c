@@ -226,6 +226,7 @@ static nib_status start(serve_state *st, const nib_cli_options *opt, const nib_c
     block_signals(SIG_BLOCK); /* for the threads of the server */
     NIB_TRY(listen_for_clients(st, opt, term, err));
     print_address(st, opt, term);
+    nib_cli_signals_catch();
     block_signals(SIG_UNBLOCK); /* while it is loaded a signal ends the work */
     nib_status status = load(st, opt, term, err);
     block_signals(SIG_BLOCK);

@@ -246,9 +246,9 @@ static void note_usage(nib_server_answer *a) {
     nib_server_usage u = nib_server_usage_of(a);
     const nib_usage *first = &a->choices[0].usage;
     snprintf(nib_server_http_note(a->x), NIB_SERVER_NOTE,
-             "prompt %llu (%llu cached), generated %llu, queue %.0f ms, first token %.0f ms%s%.60s", (unsigned long long)u.n_prompt,
-             (unsigned long long)u.n_cached, (unsigned long long)u.n_generated, first->queue_ms, first->ttft_ms,
-             a->has_failed ? ", failed: " : "", a->has_failed ? a->fault.message : "");
+             "%s: prompt %llu (%llu cached), generated %llu, queue %.0f ms, first token %.0f ms%s%.50s", a->id,
+             (unsigned long long)u.n_prompt, (unsigned long long)u.n_cached, (unsigned long long)u.n_generated, first->queue_ms,
+             first->ttft_ms, a->has_failed ? ", failed: " : "", a->has_failed ? a->fault.message : "");
 }
 
 /* Sends what was said in this wake; the client may be gone afterwards. */
@@ -418,6 +418,7 @@ void nib_server_generate(nib_server *server, nib_server_exchange *x, const nib_s
     server->n_answers++;
     server->n_made++;
     name_answer(a);
+    nib_server_http_set(x, "X-Request-Id", a->id);
     nib_server_http_on_closed(x, on_closed, a);
     nib_server_work_add(server->work, &a->job);
 }

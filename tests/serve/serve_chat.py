@@ -82,6 +82,15 @@ class Answers(Case):
                 self.assertEqual(text.strip(), "7")
 
 
+class Logs(Case):
+    def test_an_answer_is_found_in_the_log(self):
+        reply = self.server.post(CHAT, {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 2})
+        name = reply.headers["x-request-id"]
+        self.assertTrue(reply.json["id"].endswith(name))
+        self.server.until(lambda: self.server.n_logged(name) == 1, 2)
+        self.assertRegex(self.server.text().decode(), rf"POST /v1/chat/completions 200 \d+ ms {name}: prompt \d+ \(\d+ cached\), generated 2,")
+
+
 class Tools(Case):
     tools = [{"type": "function", "function": {"name": name, "parameters": {
         "type": "object", "properties": {"city": {"enum": ["Paris", "Rome"]}}, "required": ["city"], "additionalProperties": False}}}

@@ -77,6 +77,13 @@ class Completions(Case):
         self.assertEqual((stopped["text"], stopped["finish_reason"]), ("", "stop"))
         self.assertGreaterEqual(self.complete([504, 2365, 6354], stop_token_ids=[16438], min_tokens=4)["usage"]["completion_tokens"], 4)
 
+    def test_a_model_without_a_template(self):
+        server = self.spawn("-c", 512, model=self.real("gemma-3-270m-q4_k_m.gguf"))
+        self.assertIn(b"only completions, no chat", server.text())
+        reply = server.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi"}]})
+        self.refused(reply, 400, code="no_chat_template", says="give a template")
+        self.assertEqual(server.post(COMPLETIONS, {"prompt": FOX}).status, 200)
+
     def test_refusals(self):
         for fields, param in (({"prompt": {}}, "prompt"), ({"prompt": []}, "prompt"), ({"prompt": [[]]}, "prompt"), ({"prompt": [1, "x"]}, "prompt"),
                               ({"prompt": [1, 999999999]}, "prompt"), ({"prompt": None}, "prompt"), ({"suffix": "x"}, "suffix"),

@@ -3,9 +3,10 @@ import email.utils
 import json
 import signal
 import socket
+import subprocess
 import time
 
-from harness import CHAT, Case, read_all
+from harness import CHAT, Case, Config, read_all
 
 
 class Routes(Case):
@@ -163,6 +164,21 @@ class Connections(Case):
 
 
 class Life(Case):
+    def test_wrong_starts(self):
+        taken = self.server.port
+        for args, says in ((["--port", taken], "Address already in use"), (["-m", "nix.gguf"], "nix.gguf"), (["--host", "no.such.host.invalid"], "no.such"),
+                           (["--tls-cert", "nix.pem"], "belong together"), (["--api-key", ""], "empty"), (["--api-key-file", "/dev/null"], "no keys")):
+            done = subprocess.run([Config.nib, "serve", "-m", Config.model, "--port", "0", *map(str, args)], capture_output=True, timeout=60)
+            self.assertIn(done.returncode, (1, 2))
+            self.assertIn(says, done.stderr.decode())
+
+    def test_signal_while_loading(self):
+        server = self.spawn("-c", 1024, wait=False)
+        self.refused(server.get("/health"), 503, code="loading")
+        self.assertEqual(server.get("/live").status, 200)
+        self.refused(server.post(CHAT, {"messages": []}), 503)
+        self.assertEqual(server.stop(), 0)
+
     def test_drain(self):
         server = self.spawn("-c", 2048)
         s = server.open_stream(CHAT, {"messages": [{"role": "user", "content": "Count"}], "max_tokens": 60, "ignore_eos": True})
