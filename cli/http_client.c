@@ -80,7 +80,7 @@ static nib_status wait_for(const nib_cli_http *http, short events, int ms, short
 /* errno of the try; 0: connected. */
 static nib_status try_address(nib_cli_http *http, const struct addrinfo *address, int *error, nib_error *err) {
     socklen_t size = sizeof *error;
-    short got;
+    short got = 0;
     int on = 1;
     *error = 0;
     http->fd = socket(address->ai_family, address->ai_socktype, address->ai_protocol);
@@ -132,7 +132,7 @@ static void put_request(const nib_cli_http *http, const char *path, nib_str body
 static nib_status put_bytes(nib_cli_http *http, const nib_buf *bytes, bool *was_cut, nib_error *err) {
     *was_cut = false;
     for (size_t sent = 0; sent < bytes->len && !*was_cut;) {
-        short got;
+        short got = 0;
         NIB_TRY(wait_for(http, POLLOUT | POLLIN, http->timeout_ms, &got, err));
         ssize_t n = got & POLLIN ? -1 : send(http->fd, bytes->ptr + sent, bytes->len - sent, MSG_NOSIGNAL);
         if (n >= 0) sent += (size_t)n;
@@ -146,7 +146,7 @@ static nib_status read_answer(nib_cli_http *http, nib_cli_http_answer *answer, b
     char bytes[READ_BYTES];
     *is_silent = true;
     while (!nib_cli_http_answer_is_complete(answer)) {
-        short got;
+        short got = 0;
         NIB_TRY(wait_for(http, POLLIN, http->timeout_ms, &got, err));
         ssize_t n = recv(http->fd, bytes, sizeof bytes, 0);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) continue;
