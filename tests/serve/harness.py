@@ -53,10 +53,14 @@ class Server:
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.log,
                                         env={**os.environ, "XDG_CACHE_HOME": Config.scratch, **(env or {})})
         self.host, self.port = "127.0.0.1", None
-        self.until(lambda: re.search(rb"listening on \w+://\S+:(\d+)\n", self.text()), 10)
-        self.port = int(re.search(rb"listening on \w+://\S+:(\d+)\n", self.text())[1])
-        if wait:
-            self.until(lambda: b"\nready\n" in self.text(), 60)
+        try:
+            self.until(lambda: re.search(rb"listening on \w+://\S+:(\d+)\n", self.text()), 10)
+            self.port = int(re.search(rb"listening on \w+://\S+:(\d+)\n", self.text())[1])
+            if wait:
+                self.until(lambda: b"\nready\n" in self.text(), 60)
+        except AssertionError:
+            self.stop(signal.SIGKILL)
+            raise
 
     def text(self):
         self.log.flush()
