@@ -2,9 +2,12 @@
 """JSON schemas against Python: texts that nib draws from a schema are valid by jsonschema, and instances that hypothesis-jsonschema
 makes of it are taken byte by byte. Also every keyword of 2020-12 that is not in the table is refused by its pointer.
 
-usage: schema_oracle.py --nib NIB [--schemas N] [--instances N] [--seed N] [--model GGUF --answers N]
-Schemas come from a generator of this file over the supported table. Texts are drawn with `nib grammar`'s masks by a tiny random
-model (tests/cli/tiny_gguf.py), or by the model given. Exit 0: all right, 1: not, 77: the packages are missing."""
+usage: schema_oracle.py --nib NIB [--schemas N] [--instances N] [--seed N] [--answers N] [--model GGUF [--answers-by PROGRAM]]
+Schemas come from a generator of this file over the supported table. Texts are drawn with nib's masks by a tiny random model
+(tests/cli/tiny_gguf.py), or by the model given. Exit 0: all right, 1: not, 77: the packages are missing.
+All of it:
+    schema_oracle.py --nib build/release/nib --schemas 500 --instances 20 --answers 20 \\
+        --model models/SmolLM2-135M-Instruct.Q4_1.gguf --answers-by build/release/tests/answers_main"""
 import argparse
 import json
 import os
@@ -208,31 +211,52 @@ def leaves(value):
         yield value
 
 
-def check_answers(nib, model, schemas, n):
-    bad = total = cut = 0
+def answers_one_by_one(nib, model, schemas, n, most):
+    """Triples of a schema's number, a text and why it ended."""
     with tempfile.TemporaryDirectory() as folder:
         if not model:
             model = os.path.join(folder, "tiny.gguf")
             tiny_gguf.write(model)
         for number, schema in enumerate(schemas):
             for k in range(n):
-                run = subprocess.run([nib, "-m", model, "-p", "JSON: ", "-n", "400", "--temp", "1.2", "--seed", str(k), "--json",
+                run = subprocess.run([nib, "-m", model, "-p", "JSON: ", "-n", str(most), "--temp", "1.2", "--seed", str(k), "--json",
                                       "--json-schema", json.dumps(schema)], capture_output=True, env={**os.environ, "XDG_CACHE_HOME": folder})
-                if run.returncode:
-                    bad += 1
-                    print(f"{json.dumps(schema)}\n  {run.stderr.decode()}")
-                    break
-                answer = json.loads(run.stdout)
-                total += 1
-                if answer["finish_reason"] != "stop":
-                    cut += 1
-                    continue
-                try:
-                    jsonschema.Draft202012Validator(schema).validate(json.loads(answer["text"]))
-                except (ValueError, jsonschema.ValidationError) as e:
-                    bad += 1
-                    print(f"{json.dumps(schema)}\n  answered {answer['text']}\n  {str(e).splitlines()[0]}")
-    print(f"{total} answers, {cut} of them cut by the number of tokens")
+                answer = json.loads(run.stdout) if run.returncode == 0 else {"text": "", "finish_reason": run.stderr.decode()}
+                yield number, answer["text"], answer["finish_reason"]
+
+
+def answers_together(program, model, schemas, n, most):
+    with tempfile.TemporaryFile("w+") as lines:
+        lines.writelines(json.dumps(s) + "\n" for s in schemas)
+        lines.seek(0)
+        with subprocess.Popen([program, model, str(n), str(most)], stdin=lines, stdout=subprocess.PIPE, text=True) as run:
+            for line in run.stdout:
+                answer = json.loads(line)
+                yield answer["schema"], answer["text"], answer["finish"]
+
+
+def check_answers(nib, schemas, answers):
+    """Complete answers are valid, those that were cut may still become so."""
+    bad = total = 0
+    cut = {}
+    for number, text, finish in answers:
+        total += 1
+        if finish == "length":
+            cut.setdefault(number, []).append(text)
+            continue
+        try:
+            if finish != "stop":
+                raise ValueError(finish)
+            jsonschema.Draft202012Validator(schemas[number]).validate(json.loads(text))
+        except (ValueError, jsonschema.ValidationError) as e:
+            bad += 1
+            print(f"{json.dumps(schemas[number])}\n  answered {text}\n  {str(e).splitlines()[0]}")
+    for number, texts in cut.items():
+        for text, result in zip(texts, nib_lines(nib, [{"schema": schemas[number], "texts": texts}])[0]["results"]):
+            if not result["match"] and not result["incomplete"]:
+                bad += 1
+                print(f"{json.dumps(schemas[number])}\n  was on a wrong way with {text}")
+    print(f"{total} answers, {sum(map(len, cut.values()))} of them cut by the number of tokens")
     return bad
 
 
@@ -242,7 +266,9 @@ def main():
     p.add_argument("--schemas", type=int, default=60)
     p.add_argument("--instances", type=int, default=12)
     p.add_argument("--answers", type=int, default=1)
-    p.add_argument("--model")
+    p.add_argument("--model", help="a GGUF file instead of a tiny random model")
+    p.add_argument("--answers-by", metavar="PROGRAM", help="answers_main: draws the answers of a model all together")
+    p.add_argument("--most", type=int, default=400, help="tokens of an answer")
     p.add_argument("--seed", type=int, default=1)
     opt = p.parse_args()
     warnings.simplefilter("ignore", HypothesisWarning)
@@ -252,7 +278,11 @@ def main():
     possible = [s for s in schemas if "error" not in nib_lines(opt.nib, [{"schema": s, "texts": []}])[0] or instances_of(s, 1, opt.seed)]
     print(f"{len(possible)} of {len(schemas)} schemas have instances")
     bad += check_instances(opt.nib, possible, opt.instances, opt.seed)
-    bad += check_answers(opt.nib, opt.model, possible, opt.answers)
+    if opt.answers_by:
+        answers = answers_together(opt.answers_by, opt.model, possible, opt.answers, opt.most)
+    else:
+        answers = answers_one_by_one(opt.nib, opt.model, possible, opt.answers, opt.most)
+    bad += check_answers(opt.nib, possible, answers)
     print(f"{bad} differ")
     return bad > 0
 
