@@ -1,9 +1,11 @@
 /* bench/bench_grammar.c - the time of grammars: compiling, the mask of each token of a text, and taking it.
  *
- * usage: bench_grammar [N_VOCAB] [GGUF]      without a file the vocabulary is made up of words of JSON and prose
- * For each schema a text that it allows is tokenized greedily and followed, with a fresh grammar and then again. Times are
- * microseconds of the processor per token, with caches that other data went through in between as in decoding; of several
- * runs each token has its least, as other work disturbs. */
+ * usage: bench_grammar [N_VOCAB] [GGUF] [--print]      without a file the vocabulary is made up of words of JSON and
+ * prose;
+ * --print writes the schema and the text that grammar_peer.py compares with
+ * For each schema a text that it allows is tokenized greedily and followed, with a fresh grammar and then again. Times
+ * are microseconds of the processor per token, with caches that other data went through in between as in decoding; of
+ * several runs each token has its least, as other work disturbs. */
 #include "base/mem.h"
 #include "base/sys.h"
 #include "grammar/vocab.h"
@@ -96,8 +98,11 @@ static int by_value(const void *a, const void *b) {
 }
 
 static void print_times(const char *name, double *us, size_t n) {
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += us[i];
     qsort(us, n, sizeof *us, by_value);
-    printf("  %s: median %8.2f  p99 %8.2f  most %8.2f us\n", name, us[n / 2], us[n * 99 / 100], us[n - 1]);
+    printf("  %s: median %8.2f  p99 %8.2f  most %8.2f  mean %8.2f us\n", name, us[n / 2], us[n * 99 / 100], us[n - 1],
+           sum / (double)n);
 }
 
 /* Lowers the times of each token to what this run needs. */
@@ -189,35 +194,35 @@ static const char g_person_text[] =
     "true, \"parent\": null}";
 static const char g_service[] =
     "{\"type\":\"object\",\"additionalProperties\":false,\"required\":[\"name\",\"image\",\"ports\"],\"proper"
-    "ties\":{\"name\":{\"$ref\":\"#/$defs/name\"},\"namespace\":{\"$ref\":\"#/$defs/name\"},\"summary\":{\"ty"
-    "pe\":\"string\",\"pattern\":\"^.{1,120}$\"},\"image\":{\"type\":\"string\",\"pattern\":\"^[a-z0-9./-]{1,"
-    "100}:[A-Za-z0-9_.-]{1,60}$\"},\"version\":{\"type\":\"string\",\"pattern\":\"^v?[0-9]+\\\\.[0-9]+\\\\.[0"
-    "-9]+$\"},\"created\":{\"type\":\"string\",\"format\":\"date-time\"},\"contact\":{\"anyOf\":[{\"type\":\""
-    "string\",\"format\":\"email\"},{\"type\":\"null\"}]},\"homepage\":{\"type\":\"string\",\"format\":\"uri"
-    "\"},\"replicas\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":500},\"labels\":{\"type\":\"object\",\""
-    "propertyNames\":{\"pattern\":\"^[a-z][a-z0-9_]{0,30}$\"},\"additionalProperties\":{\"type\":\"string\","
-    "\"maxLength\":63},\"maxProperties\":8},\"ports\":{\"type\":\"array\",\"minItems\":1,\"maxItems\":10,\"it"
-    "ems\":{\"type\":\"object\",\"additionalProperties\":false,\"required\":[\"port\",\"protocol\"],\"propert"
-    "ies\":{\"name\":{\"$ref\":\"#/$defs/name\"},\"port\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":655"
-    "35},\"protocol\":{\"enum\":[\"TCP\",\"UDP\",\"SCTP\"]},\"address\":{\"type\":\"string\",\"format\":\"ipv"
-    "4\"}}}},\"env\":{\"type\":\"array\",\"maxItems\":50,\"items\":{\"type\":\"object\",\"additionalPropertie"
-    "s\":false,\"required\":[\"key\"],\"properties\":{\"key\":{\"type\":\"string\",\"pattern\":\"^[A-Z_][A-Z0"
-    "-9_]{0,99}$\"},\"value\":{\"type\":\"string\",\"maxLength\":1000},\"secret\":{\"type\":\"boolean\"}}}},"
-    "\"resources\":{\"type\":\"object\",\"additionalProperties\":false,\"required\":[\"cpu\",\"memory\"],\"pr"
-    "operties\":{\"cpu\":{\"type\":\"number\",\"exclusiveMinimum\":0,\"maximum\":64},\"memory\":{\"type\":\"s"
-    "tring\",\"pattern\":\"^[1-9][0-9]{0,5}(Ki|Mi|Gi)$\"},\"gpu\":{\"type\":\"integer\",\"multipleOf\":2,\"mi"
-    "nimum\":0,\"maximum\":16}}},\"steps\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/step\"}}},\"$def"
-    "s\":{\"name\":{\"type\":\"string\",\"pattern\":\"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$\",\"maxLength\":63"
-    "},\"step\":{\"type\":\"object\",\"additionalProperties\":false,\"required\":[\"run\"],\"properties\":{\""
-    "run\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":200},\"timeout\":{\"type\":\"integer\",\"minimu"
-    "m\":1},\"then\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/step\"}}}}}}";
+    "ties\":{\"name\":{\"$ref\":\"#/$defs/name\"},\"image\":{\"type\":\"string\",\"pattern\":\"^[a-z0-9./-]{1"
+    ",100}:[A-Za-z0-9_.-]{1,60}$\"},\"ports\":{\"type\":\"array\",\"minItems\":1,\"maxItems\":10,\"items\":{"
+    "\"type\":\"object\",\"additionalProperties\":false,\"required\":[\"port\",\"protocol\"],\"properties\":{"
+    "\"port\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":65535},\"protocol\":{\"enum\":[\"TCP\",\"UDP\","
+    "\"SCTP\"]},\"name\":{\"$ref\":\"#/$defs/name\"},\"address\":{\"type\":\"string\",\"format\":\"ipv4\"}}}}"
+    ",\"namespace\":{\"$ref\":\"#/$defs/name\"},\"summary\":{\"type\":\"string\",\"pattern\":\"^.{1,120}$\"},"
+    "\"version\":{\"type\":\"string\",\"pattern\":\"^v?[0-9]+\\\\.[0-9]+\\\\.[0-9]+$\"},\"created\":{\"type\""
+    ":\"string\",\"format\":\"date-time\"},\"contact\":{\"anyOf\":[{\"type\":\"string\",\"format\":\"email\"}"
+    ",{\"type\":\"null\"}]},\"homepage\":{\"type\":\"string\",\"format\":\"uri\"},\"replicas\":{\"type\":\"in"
+    "teger\",\"minimum\":0,\"maximum\":500},\"labels\":{\"type\":\"object\",\"propertyNames\":{\"pattern\":\""
+    "^[a-z][a-z0-9_]{0,30}$\"},\"additionalProperties\":{\"type\":\"string\",\"maxLength\":63},\"maxPropertie"
+    "s\":8},\"env\":{\"type\":\"array\",\"maxItems\":50,\"items\":{\"type\":\"object\",\"additionalProperties"
+    "\":false,\"required\":[\"key\"],\"properties\":{\"key\":{\"type\":\"string\",\"pattern\":\"^[A-Z_][A-Z0-"
+    "9_]{0,99}$\"},\"value\":{\"type\":\"string\",\"maxLength\":1000},\"secret\":{\"type\":\"boolean\"}}}},\""
+    "resources\":{\"type\":\"object\",\"additionalProperties\":false,\"required\":[\"cpu\",\"memory\"],\"prop"
+    "erties\":{\"cpu\":{\"type\":\"number\",\"exclusiveMinimum\":0,\"maximum\":64},\"memory\":{\"type\":\"str"
+    "ing\",\"pattern\":\"^[1-9][0-9]{0,5}(Ki|Mi|Gi)$\"},\"gpu\":{\"type\":\"integer\",\"multipleOf\":2,\"mini"
+    "mum\":0,\"maximum\":16}}},\"steps\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/step\"}}},\"$defs"
+    "\":{\"name\":{\"type\":\"string\",\"pattern\":\"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$\",\"maxLength\":63}"
+    ",\"step\":{\"type\":\"object\",\"additionalProperties\":false,\"required\":[\"run\"],\"properties\":{\"r"
+    "un\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":200},\"timeout\":{\"type\":\"integer\",\"minimum"
+    "\":1},\"then\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/step\"}}}}}}";
 static const char g_service_text[] =
-    "{\"name\": \"shop-front-2\", \"namespace\": \"prod\", \"summary\": \"Serves the pages of the shop (with "
-    "a cache of 5 minutes) & answers the search.\", \"image\": \"registry.example.org/shop/front-end:2024.10_"
-    "rc1\", \"version\": \"v2.10.3\", \"created\": \"2024-10-01T08:15:30Z\", \"contact\": \"shop.team@example"
-    ".org\", \"homepage\": \"https://example.org/shop/front?lang=en#top\", \"replicas\": 12, \"labels\": {\"a"
-    "pp\": \"shop\", \"cost_center\": \"Sales & Marketing\"}, \"ports\": [{\"name\": \"http\", \"port\": 8080"
-    ", \"protocol\": \"TCP\"}, {\"port\": 53, \"protocol\": \"UDP\", \"address\": \"10.0.12.255\"}], \"env\":"
+    "{\"name\": \"shop-front-2\", \"image\": \"registry.example.org/shop/front-end:2024.10_rc1\", \"ports\": "
+    "[{\"port\": 8080, \"protocol\": \"TCP\", \"name\": \"http\"}, {\"port\": 53, \"protocol\": \"UDP\", \"ad"
+    "dress\": \"10.0.12.255\"}], \"namespace\": \"prod\", \"summary\": \"Serves the pages of the shop (with a"
+    " cache of 5 minutes) & answers the search.\", \"version\": \"v2.10.3\", \"created\": \"2024-10-01T08:15:"
+    "30Z\", \"contact\": \"shop.team@example.org\", \"homepage\": \"https://example.org/shop/front?lang=en#to"
+    "p\", \"replicas\": 12, \"labels\": {\"app\": \"shop\", \"cost_center\": \"Sales & Marketing\"}, \"env\":"
     " [{\"key\": \"LOG_LEVEL\", \"value\": \"debug\"}, {\"key\": \"DATABASE_URL\", \"value\": \"postgres://sh"
     "op:secret@db.internal:5432/shop?sslmode=require\", \"secret\": true}], \"resources\": {\"cpu\": 2.5, \"m"
     "emory\": \"512Mi\", \"gpu\": 4}, \"steps\": [{\"run\": \"apt-get update && apt-get install -y curl\", \""
@@ -227,6 +232,10 @@ static const char g_any_text[] =
     "\"c\": {\"d\": {\"e\": false}}}}";
 
 int main(int argc, char **argv) {
+    if (argc > 1 && strcmp(argv[argc - 1], "--print") == 0) {
+        printf("%s\n%s\n", g_service, g_service_text);
+        return 0;
+    }
     uint32_t n = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 152064;
     double start = nib_sys_now();
     nib_grammar_vocab *v = argc > 2 ? read_vocab(argv[2]) : make_vocab(n);
