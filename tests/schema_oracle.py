@@ -284,7 +284,8 @@ def main():
     bad = check_keywords(opt.nib)
     possible = [s for s in schemas if "error" not in nib_lines(opt.nib, [{"schema": s, "texts": []}])[0] or instances_of(s, 1, opt.seed)]
     print(f"{len(possible)} of {len(schemas)} schemas have instances")
-    bad += check_instances(opt.nib, possible, opt.instances, opt.seed)
+    if opt.instances:
+        bad += check_instances(opt.nib, possible, opt.instances, opt.seed)
     if opt.answers_by:
         answers = answers_together(opt.answers_by, opt.model, possible, opt.answers, opt.most)
     else:

@@ -101,6 +101,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: answers_main MODEL.gguf N MAX_TOKENS < schemas, N at most %d\n", N_SEQ);
         return 2;
     }
+    config.context.n_threads = 1; /* run several side by side */
     config.context.n_seq = N_SEQ;
     config.context.n_ctx = N_SEQ * (a.max_tokens + 64);
     TRY(nib_gguf_open(&file, argv[1], NULL, &err));
