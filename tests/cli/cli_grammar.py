@@ -3,6 +3,7 @@ import json
 import os
 import re
 
+import tiny_gguf
 from harness import Case, Config
 
 
@@ -49,6 +50,21 @@ class Run(Case):
         grammar = 'root ::= "the quick brown fox " [xy] " jumps over the lazy dog" [xy] "."'
         texts = [self.text("--grammar", grammar, jump, "--temp", 0) for jump in ("--jump-ahead", "--no-jump-ahead")]
         self.assertEqual(texts[0], texts[1])
+
+    def test_forced_text_where_every_text_begins_with_a_blank(self):
+        model = os.path.join(Config.scratch, "spm.gguf")
+        tokens = ["<unk>", "<s>", "</s>", *(f"<0x{b:02X}>" for b in range(256)), "\u2581"]
+        tiny_gguf.write(model, keys={
+            "tokenizer.ggml.model": (tiny_gguf.STRING, "llama"), "tokenizer.ggml.pre": (tiny_gguf.STRING, None),
+            "tokenizer.ggml.merges": (tiny_gguf.STRING, None),
+            "tokenizer.ggml.tokens": (tiny_gguf.ARRAY, (tiny_gguf.STRING, tokens)),
+            "tokenizer.ggml.scores": (tiny_gguf.ARRAY, (tiny_gguf.F32, [0.0] * len(tokens))),
+            "tokenizer.ggml.token_type": (tiny_gguf.ARRAY, (tiny_gguf.I32, [2, 3, 3] + [6] * 256 + [1])),
+            "tokenizer.ggml.bos_token_id": (tiny_gguf.U32, 1), "tokenizer.ggml.eos_token_id": (tiny_gguf.U32, 2)})
+        args = ("-m", model, "-p", "x", "--json", "--temp", 0, "--grammar", 'root ::= [xy] "the quick brown fox"')
+        jumped, walked = (self.nib(*args, jump).json for jump in ("--jump-ahead", "--no-jump-ahead"))
+        self.assertEqual(jumped["ids"], walked["ids"])
+        self.assertRegex(jumped["text"], "^[xy]the quick brown fox$")
 
     def test_all_that_matches_changes_nothing(self):
         """Law 1: with a grammar that permits everything the bits are those without one."""
