@@ -76,8 +76,13 @@ static nib_status take(loop *l, nib_token id, nib_error *err) {
         NIB_TRY(nib_detok_push(l->detok, id, &piece, err));
         NIB_TRY(show(l, piece, err));
     }
-    if (!out->finish_reason && l->params->matcher && nib_matcher_must_end(l->params->matcher)) out->finish_reason = "stop";
     return NIB_OK;
+}
+
+/* Nothing may follow what the matcher has taken. */
+static void end_by_grammar(loop *l) {
+    nib_matcher *matcher = l->params->matcher;
+    if (!l->out->finish_reason && matcher && nib_matcher_must_end(matcher)) l->out->finish_reason = "stop";
 }
 
 /* Logits -> id. */
@@ -89,7 +94,9 @@ static nib_status sample_one(loop *l, nib_error *err) {
     NIB_TRY(nib_sampler_sample(l->sampler, logits, l->mask, nib_seq_length(l->s->ctx, 0), &id, err));
     if (matcher) NIB_TRY(nib_matcher_accept(matcher, id, err));
     if (l->params->keep_logprobs) NIB_TRY(keep_logprobs(l, logits, id, err));
-    return take(l, id, err);
+    NIB_TRY(take(l, id, err));
+    end_by_grammar(l);
+    return NIB_OK;
 }
 
 /* Takes the tokens of forced text, at most `most`. */
@@ -98,6 +105,7 @@ static nib_status jump(loop *l, size_t most, nib_error *err) {
     nib_status status = nib_matcher_jump(l->params->matcher, l->s->tok, most, &list, err);
     for (size_t i = 0; status == NIB_OK && i < list.n && !l->out->finish_reason; i++) status = take(l, list.ids[i], err);
     nib_token_list_free(&list);
+    if (status == NIB_OK) end_by_grammar(l);
     return status;
 }
 

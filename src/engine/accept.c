@@ -94,7 +94,7 @@ static nib_status take_id(nib_engine *e, nib_engine_choice *c, nib_stream_event 
     bool is_end = ends_answer(e, s, event->id);
     if (is_shown(e, s, event->id, is_end)) NIB_TRY(nib_detok_push(c->detok, event->id, &piece, err));
     NIB_TRY(pass_stops(c, piece, &event->text, &c->stop_found, err));
-    bool is_complete = is_end || c->stop_found >= 0 || (c->matcher && nib_matcher_must_end(c->matcher));
+    bool is_complete = is_end || c->stop_found >= 0;
     *is_last = is_complete || c->n_ids == s->n_max;
     *finish = is_complete ? NIB_FINISH_STOP : NIB_FINISH_LENGTH;
     if (nib_stream_put(s, event)) return NIB_OK;
@@ -103,12 +103,21 @@ static nib_status take_id(nib_engine *e, nib_engine_choice *c, nib_stream_event 
     return NIB_OK;
 }
 
+/* Ends an answer behind which the grammar allows nothing. The matcher stands behind all ids that were taken. */
+static void end_by_grammar(const nib_engine_choice *c, bool *is_last, nib_finish *finish) {
+    if (!c->matcher || !nib_matcher_must_end(c->matcher) || (*is_last && *finish == NIB_FINISH_UNREAD)) return;
+    *is_last = true;
+    *finish = NIB_FINISH_STOP;
+}
+
 /* A row of logits -> the next id. */
 static nib_status next_token(nib_engine *e, nib_engine_choice *c, uint32_t row, bool *is_last, nib_finish *finish,
                              nib_error *err) {
     nib_stream_event event = {.kind = NIB_STREAM_TOKEN, .choice = c->number, .stop = -1};
     NIB_TRY(choose_id(e, c, row, &event, err));
-    return take_id(e, c, &event, is_last, finish, err);
+    NIB_TRY(take_id(e, c, &event, is_last, finish, err));
+    end_by_grammar(c, is_last, finish);
+    return NIB_OK;
 }
 
 /* Ids that the grammar leaves no choice about; they are computed together with the last one that was drawn. */
@@ -123,6 +132,7 @@ static nib_status jump(nib_engine *e, nib_engine_choice *c, bool *is_last, nib_f
         NIB_TRY(take_id(e, c, &event, is_last, finish, err));
         c->n_ahead++;
     }
+    if (s->jumped.n) end_by_grammar(c, is_last, finish);
     return NIB_OK;
 }
 
