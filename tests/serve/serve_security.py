@@ -4,9 +4,10 @@ import json
 import os
 import socket
 import ssl
+import subprocess
 import time
 
-from harness import CHAT, COMPLETIONS, Case, Config, FOLDER
+from harness import CHAT, COMPLETIONS, Case, Config
 
 HI = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
 
@@ -54,8 +55,11 @@ class Pages(Case):
 
 class Tls(Case):
     def test_tls(self):
-        cert = os.path.join(FOLDER, "tls_cert.pem")
-        server = self.spawn("-c", 1024, "--tls-cert", cert, "--tls-key", os.path.join(FOLDER, "tls_key.pem"))
+        cert, key = os.path.join(Config.scratch, "cert.pem"), os.path.join(Config.scratch, "key.pem")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                        "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-out", cert, "-keyout", key],
+                       check=True, capture_output=True)
+        server = self.spawn("-c", 1024, "--tls-cert", cert, "--tls-key", key)
         self.assertIn(b"https://127.0.0.1", server.text())
         c = http.client.HTTPSConnection("localhost", server.port, context=ssl.create_default_context(cafile=cert), timeout=20)
         for stream in (False, True, False):
