@@ -220,7 +220,7 @@ nib_status nib_cli_api_chat(nib_cli_api *api, json_t *request, bool (*event)(voi
     json_object_set_new(request, "stream", json_true());
     json_object_set_new(options, "include_usage", json_true());
     json_object_set_new(request, "stream_options", options);
-    char *text = json_dumps(request, JSON_COMPACT | JSON_REAL_PRECISION(7));
+    char *text = nib_cli_json_dump(request);
     if (!text) return nib_fail_nomem(err, 0, "a request");
     nib_status status = send_request(api, "/chat/completions", (nib_str){text, strlen(text)}, &x, err);
     if (status == NIB_OK && x.whole.len) status = take_whole(&x, err);

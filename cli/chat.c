@@ -23,7 +23,7 @@ static nib_status read_tools(nib_cli_chat *c, nib_error *err) {
     if (!c->opt.tools) return NIB_OK;
     NIB_TRY(nib_cli_json_file(c->opt.tools, &c->tools, err));
     if (!json_is_array(c->tools)) return nib_fail(err, NIB_E_ARG, "%s: expected a JSON array of tools", c->opt.tools);
-    c->tools_text = json_dumps(c->tools, JSON_COMPACT);
+    c->tools_text = nib_cli_json_dump(c->tools);
     return c->tools_text ? NIB_OK : nib_fail_nomem(err, 0, "tools");
 }
 

@@ -85,7 +85,7 @@ static nib_status render(const nib_cli_chat *c, nib_chat_prompt *prompt, nib_tok
     config.trust_all = c->opt.permissive;
     NIB_TRY(nib_cli_clock(c->opt.date, &config.now, err));
     json_t *request = request_of(c);
-    char *text = json_dumps(request, JSON_COMPACT);
+    char *text = nib_cli_json_dump(request);
     json_decref(request);
     if (!text) return nib_fail_nomem(err, 0, "the messages");
     nib_status status = nib_chat_render(c->chat, text, strlen(text), &config, prompt, err);

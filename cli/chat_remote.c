@@ -57,13 +57,20 @@ static nib_status check(const nib_cli_chat *c, nib_error *err) {
 
 /* ---- the request */
 
+/* As it was typed: 0.7, not the double of the float next to it. */
+static json_t *float_json(float x) {
+    char text[32];
+    snprintf(text, sizeof text, "%.7g", (double)x);
+    return json_real(strtod(text, NULL));
+}
+
 static json_t *value_of(const nib_cli_option *option, const nib_cli_options *opt) {
     const void *field = (const char *)opt + option->offset;
     switch (option->kind) {
     case NIB_CLI_KIND_FLAG: return json_boolean(*(const bool *)field);
     case NIB_CLI_KIND_INT: return json_integer(*(const int32_t *)field);
     case NIB_CLI_KIND_UINT: return json_integer(*(const uint32_t *)field);
-    default: return json_real((double)*(const float *)field);
+    default: return float_json(*(const float *)field);
     }
 }
 
@@ -87,7 +94,7 @@ static void put_options(const nib_cli_chat *c, json_t *request) {
     for (size_t i = 0; i < c->opt.biases.n; i++) {
         char id[16];
         snprintf(id, sizeof id, "%d", bias[i].id);
-        json_object_set_new(biases, id, json_real(isfinite(bias[i].bias) ? (double)bias[i].bias : -100));
+        json_object_set_new(biases, id, float_json(isfinite(bias[i].bias) ? bias[i].bias : -100));
     }
     for (size_t i = 0; i < c->stops.list.n; i++)
         json_array_append_new(stops, nib_cli_json_str(((const nib_str *)c->stops.list.items)[i]));

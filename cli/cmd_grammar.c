@@ -77,7 +77,7 @@ static nib_status compile_request(state *st, json_t *request, nib_grammar **out,
     }
     if (!value || (config.syntax != NIB_SYNTAX_JSON_SCHEMA && !json_is_string(value)))
         return nib_fail(err, NIB_E_ARG, "one of \"grammar\" and \"regex\" (texts) and \"schema\" (JSON) was expected");
-    char *text = json_is_string(value) ? NULL : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    char *text = json_is_string(value) ? NULL : nib_cli_json_dump(value);
     const char *source = text ? text : json_string_value(value);
     nib_status status =
         source ? nib_grammar_new(out, source, text ? strlen(text) : json_string_length(value), st->vocab, &config, err)

@@ -112,7 +112,7 @@ static nib_status render_text(const render_state *r, const char *text, nib_chat_
 
 static nib_status render(const render_state *r, json_t *data, nib_chat_prompt *out, nib_error *err) {
     if (!r->chat) set_defaults(data);
-    char *text = json_dumps(data, JSON_COMPACT);
+    char *text = nib_cli_json_dump(data);
     if (!text) return nib_fail_nomem(err, 0, "the data");
     nib_status status = render_text(r, text, out, err);
     free(text);

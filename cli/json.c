@@ -54,6 +54,12 @@ json_t *nib_cli_json_number(double x) {
     return isfinite(x) ? json_real(x) : json_null();
 }
 
+char *nib_cli_json_dump(const json_t *value) {
+    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    if (text) nib_json_shorten(text);
+    return text;
+}
+
 json_t *nib_cli_json_hash(uint64_t hash) {
     char text[17];
     snprintf(text, sizeof text, "%016llx", (unsigned long long)hash);

@@ -24,6 +24,8 @@ void nib_cli_json_set_int(json_t *object, const char *key, int64_t value);
 void nib_cli_json_set_real(json_t *object, const char *key, double value);
 void nib_cli_json_set_str(json_t *object, const char *key, const char *value);
 
+/* The value as text, compact, with numbers as they were read (nib_free); NULL: memory is out. */
+char *nib_cli_json_dump(const json_t *value);
 /* Writes the value and a newline, and frees it. */
 void nib_cli_json_write(nib_cli_out *out, json_t *value);
 

@@ -69,7 +69,7 @@ static nib_status read_result(reading *r, const json_t *block) {
 
 static nib_status read_call(reading *r, const json_t *block) {
     const json_t *input = json_object_get(block, "input");
-    char *arguments = json_is_object(input) ? json_dumps(input, JSON_COMPACT) : NULL;
+    char *arguments = json_is_object(input) ? nib_server_json_dump(input) : NULL;
     if (!arguments || !word_of(block, "name")[0])
         return nib_server_refuse(r->fault, r->path, "%s: a tool_use needs a name and an input, an object", r->path);
     json_array_append_new(r->calls, json_pack("{s:s, s:s, s:{s:s, s:s}}", "id", word_of(block, "id"), "type", "function", "function",

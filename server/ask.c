@@ -101,7 +101,7 @@ nib_status nib_server_ask_set_grammar(nib_server_ask *ask, nib_syntax syntax, ni
 
 nib_status nib_server_ask_set_grammar_json(nib_server_ask *ask, nib_syntax syntax, const json_t *value, const char *param,
                                            nib_server_fault *fault) {
-    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    char *text = nib_server_json_dump(value);
     if (!text) return nomem(fault);
     nib_status status = nib_server_ask_set_grammar(ask, syntax, (nib_str){text, strlen(text)}, param, fault);
     nib_free(text);

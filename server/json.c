@@ -40,3 +40,9 @@ void nib_server_json_put(json_t *value, nib_buf *out) {
     json_dump_callback(value, put_chunk, out, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
     json_decref(value);
 }
+
+char *nib_server_json_dump(const json_t *value) {
+    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    if (text) nib_json_shorten(text);
+    return text;
+}

@@ -15,6 +15,9 @@ json_t *nib_server_json_str(nib_str text);
 json_t *nib_server_json_number(double x);
 /* Appends the value, compact, and frees it. */
 void nib_server_json_put(json_t *value, nib_buf *out);
+/* The value as text, compact, with numbers as the client wrote them; it stays the caller's, and so does the text (nib_free).
+ * NULL: memory is out. */
+char *nib_server_json_dump(const json_t *value);
 /* The bytes of a string. */
 static inline nib_str nib_server_json_text(const json_t *value) {
     return (nib_str){json_string_value(value), json_string_length(value)};

@@ -1,5 +1,11 @@
-/* base/json.c - how deep JSON nests. */
+/* base/json.c - how deep JSON nests, and how long its numbers are. */
 #include "base/json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_DIGITS = 17, NUMBER_SIZE = 32 };
 
 bool nib_json_is_deeper(nib_str text, int most) {
     int depth = 0;
@@ -16,4 +22,35 @@ bool nib_json_is_deeper(nib_str text, int most) {
             depth--;
     }
     return false;
+}
+
+/* A number of `len` characters -> how many of `shorter` stand for the same; 0: it is as short as can be. */
+static size_t shorten(const char *number, size_t len, char shorter[NUMBER_SIZE]) {
+    if (len < MOST_DIGITS || len >= NUMBER_SIZE) return 0;
+    memcpy(shorter, number, len);
+    shorter[len] = 0;
+    if (!strpbrk(shorter, ".eE")) return 0;
+    double x = strtod(shorter, NULL);
+    for (int digits = MOST_DIGITS - 2; digits < MOST_DIGITS; digits++) {
+        size_t n = (size_t)snprintf(shorter, NUMBER_SIZE, "%.*g", digits, x);
+        if (n < len && strtod(shorter, NULL) == x) return strpbrk(shorter, ".e") ? n : 0;
+    }
+    return 0;
+}
+
+void nib_json_shorten(char *text) {
+    char *to = text, shorter[NUMBER_SIZE];
+    bool in_string = false;
+    for (const char *from = text; *from;) {
+        size_t len = in_string ? 0 : strspn(from, "+-.0123456789eE"), n = len ? shorten(from, len, shorter) : 0;
+        const char *piece = n ? shorter : from;
+        if (*from == '"') in_string = !in_string;
+        if (in_string && *from == '\\' && from[1]) len = 2;
+        if (!len) len = 1;
+        if (!n) n = len;
+        memmove(to, piece, n);
+        to += n;
+        from += len;
+    }
+    *to = 0;
 }

@@ -1,4 +1,4 @@
-/* base/json.h - a look at JSON before a parser that recurses sees it. */
+/* base/json.h - looks at JSON as text: before a parser that recurses sees it, and after a writer that knows no short numbers. */
 #ifndef NIB_BASE_JSON_H
 #define NIB_BASE_JSON_H
 
@@ -6,5 +6,9 @@
 
 /* Whether brackets nest deeper than `most`, in any text: strings are understood, other faults are left to the parser. */
 bool nib_json_is_deeper(nib_str text, int most);
+
+/* Writes real numbers with as few digits as read back the same, in place: 0.1 that a writer made 0.10000000000000001 is 0.1
+ * again. What follows is moved; everything else stays as it is. */
+void nib_json_shorten(char *text);
 
 #endif

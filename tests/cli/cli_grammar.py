@@ -94,6 +94,8 @@ class Grammar(Case):
         self.assertEqual(results["results"], [
             {"match": True, "incomplete": False, "dead_at": None}, {"match": False, "incomplete": True, "dead_at": None},
             {"match": False, "incomplete": False, "dead_at": 1}, {"match": False, "incomplete": True, "dead_at": None}])
+        results, = self.jsonl({"schema": {"const": 0.1}, "texts": ["0.1", "0.10000000000000001"]})
+        self.assertEqual([r["match"] for r in results["results"]], [True, False])
         answers = self.jsonl({"schema": {"contains": {}}, "texts": []}, {"regex": "a**", "texts": []}, {"schema": "{", "texts": []},
                              {"schema": True, "texts": ["[1]"]}, code=1)
         self.assertEqual(answers[0]["error"]["pointer"], "#/contains")

@@ -70,7 +70,8 @@ class Answers(Case):
                             ({"structured_outputs": {"regex": "[0-9]{4}"}}, None),
                             ({"structured_outputs": {"choice": ["yes", "no"]}}, None),
                             ({"guided_choice": ["yes", "no"]}, None),
-                            ({"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": {"const": 7}}}}, None)):
+                            ({"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": {"const": 7}}}}, None),
+                            ({"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": {"const": 1234567.1}}}}, None)):
             text = self.chat("Answer.", max_tokens=40, **form)["choices"][0]["message"]["content"]
             if valid:
                 self.assertTrue(text.startswith(valid), text)
@@ -79,7 +80,7 @@ class Answers(Case):
             elif "choice" in str(form):
                 self.assertIn(text, ("yes", "no"))
             else:
-                self.assertEqual(text.strip(), "7")
+                self.assertEqual(text.strip(), str(form["response_format"]["json_schema"]["schema"]["const"]))
 
 
 class Logs(Case):
