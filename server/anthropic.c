@@ -187,13 +187,13 @@ static void write_error(const nib_server_fault *fault, nib_buf *out) {
     nib_server_json_put(o, out);
 }
 
-static const nib_server_dialect dialect = {
+const nib_server_dialect nib_server_anthropic = {
     .stream_type = "text/event-stream", .stream_idle = "event: ping\ndata: {\"type\":\"ping\"}\n\n", .state_size = sizeof(block_state),
     .read = nib_server_anthropic_read, .event = write_event, .whole = write_whole, .error = write_error,
 };
 
 void nib_server_route_messages(nib_server *server, nib_server_exchange *x) {
-    nib_server_generate(server, x, &dialect);
+    nib_server_generate(server, x, &nib_server_anthropic);
 }
 
 /* ---- counting */
@@ -207,5 +207,5 @@ static nib_status count_tokens(nib_server_ask *ask, nib_buf *out, nib_server_fau
 }
 
 void nib_server_route_count_tokens(nib_server *server, nib_server_exchange *x) {
-    nib_server_errand_run(server, x, count_tokens, &dialect);
+    nib_server_errand_run(server, x, count_tokens, &nib_server_anthropic);
 }

@@ -7,6 +7,7 @@
 #include "dialect.h"
 #include "errand.h"
 #include "internal.h"
+#include "prepare.h"
 #include "routes.h"
 
 #include <inttypes.h>
@@ -137,7 +138,7 @@ static void write_embeddings(nib_server_answer *a, nib_buf *out) {
     nib_server_json_put(o, out);
 }
 
-static const nib_server_dialect chat_dialect = {
+const nib_server_dialect nib_server_ollama = {
     .stream_type = "application/x-ndjson", .read = nib_server_ollama_chat, .event = write_event, .whole = write_whole, .error = write_error,
 };
 
@@ -149,7 +150,7 @@ static const nib_server_dialect generate_dialect = {
 static const nib_server_dialect embed_dialect = {.read = nib_server_ollama_embed, .whole = write_embeddings, .error = write_error};
 
 void nib_server_route_ollama_chat(nib_server *server, nib_server_exchange *x) {
-    nib_server_generate(server, x, &chat_dialect);
+    nib_server_generate(server, x, &nib_server_ollama);
 }
 
 void nib_server_route_ollama_generate(nib_server *server, nib_server_exchange *x) {
@@ -226,8 +227,9 @@ static void set_info(json_t *info, const char *arch, const char *key, uint64_t v
 static nib_status show(nib_server_ask *ask, nib_buf *out, nib_server_fault *fault) {
     const nib_server_model *m = &ask->server->model;
     const char *arch = nib_model_arch(m->model);
+    NIB_TRY(nib_server_ollama_show(ask, fault));
+    NIB_TRY(nib_server_prepare_model(ask, fault));
     json_t *o = json_object(), *info = json_object(), *capabilities = json_pack("[s, s]", "completion", "embedding");
-    (void)fault;
     json_object_set_new(info, "general.architecture", json_string(arch));
     set_info(info, "general", "parameter_count", nib_model_n_params(m->model));
     set_info(info, arch, "context_length", m->max_context);
@@ -246,5 +248,5 @@ static nib_status show(nib_server_ask *ask, nib_buf *out, nib_server_fault *faul
 }
 
 void nib_server_route_ollama_show(nib_server *server, nib_server_exchange *x) {
-    nib_server_errand_run(server, x, show, &chat_dialect);
+    nib_server_errand_run(server, x, show, &nib_server_ollama);
 }

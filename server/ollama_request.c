@@ -124,7 +124,7 @@ static nib_status add_calls(json_t *made, const json_t *calls, call_ids *ids, co
         const char *name = json_string_value(json_object_get(function, "name"));
         if (!name || !json_is_object(arguments))
             return nib_server_refuse(fault, path, "%s: a call needs a function with a name and arguments, an object", path);
-        char *text = json_dumps(arguments, JSON_COMPACT);
+        char *text = nib_server_json_dump(arguments);
         snprintf(id, sizeof id, "call_%d", ids->n_calls++);
         json_array_append_new(list, json_pack("{s:s, s:s, s:{s:s, s:s}}", "id", id, "type", "function", "function", "name", name,
                                               "arguments", text ? text : "{}"));
@@ -197,11 +197,13 @@ nib_status nib_server_ollama_generate(nib_server_ask *ask, nib_server_fault *fau
     };
     static const nib_server_field *const tables[] = {fields, common, NULL};
     json_t *prompt = json_object_get(ask->body, "prompt"), *system = json_object_get(ask->body, "system");
-    bool is_raw = json_is_true(json_object_get(ask->body, "raw")) || !ask->server->model.chat;
+    json_t *raw = json_object_get(ask->body, "raw");
+    bool is_raw = false;
     set_defaults(ask);
+    if (raw && !json_is_null(raw)) NIB_TRY(nib_server_fields_bool(raw, "raw", &is_raw, fault));
     if (!json_string_length(prompt)) return nib_server_refuse(fault, "prompt", "prompt is missing, expected a text");
     if (system && !json_is_null(system) && !json_is_string(system)) return nib_server_refuse(fault, "system", "system is no string");
-    if (is_raw) {
+    if (is_raw || !ask->server->model.chat) {
         NIB_TRY(nib_server_ask_add_text(ask, nib_server_json_text(prompt), fault));
     } else {
         ask->chat = json_pack("{s:[{s:s, s:O}]}", "messages", "role", "user", "content", prompt);
@@ -228,4 +230,17 @@ nib_status nib_server_ollama_embed(nib_server_ask *ask, nib_server_fault *fault)
     if (!ask->n_prompts) return nib_server_refuse(fault, "input", "input is missing, expected a string or a list of strings");
     ask->pooling = nib_model_pooling(ask->server->model.model);
     return ask->pooling ? NIB_OK : nib_server_refuse(fault, "model", "the model's file asks for a kind of pooling that is not known here");
+}
+
+/* ---- show */
+
+nib_status nib_server_ollama_show(nib_server_ask *ask, nib_server_fault *fault) {
+    static const nib_server_field fields[] = {
+        NIB_SERVER_FIELD_BY("model", read_model),
+        NIB_SERVER_FIELD_BY("name", read_model), /* as it was called once */
+        NIB_SERVER_FIELD_UNUSED("verbose"),
+        {0},
+    };
+    static const nib_server_field *const tables[] = {fields, NULL};
+    return nib_server_fields_read(ask, tables, fault);
 }

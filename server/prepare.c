@@ -15,10 +15,18 @@ enum { EMBEDDED_AT_ONCE = 16 }; /* prompts of one request, so that others come b
 
 /* ---- the body */
 
-static bool is_model(const nib_server *server, const char *name) {
+static bool is_name(const nib_server *server, const char *name) {
     for (size_t i = 0; i < server->config.n_models; i++)
         if (server->config.models[i].len == strlen(name) && memcmp(server->config.models[i].ptr, name, strlen(name)) == 0) return true;
     return false;
+}
+
+nib_status nib_server_prepare_model(const nib_server_ask *ask, nib_server_fault *fault) {
+    if (!ask->model || !ask->model[0] || is_name(ask->server, ask->model)) return NIB_OK;
+    nib_server_fail(fault, 404, "model_not_found", "the model \"%.200s\" is not here; this server has \"%.*s\"", ask->model,
+                    NIB_STR_ARG(nib_server_model_name(ask->server)));
+    strcpy(fault->param, "model");
+    return NIB_E_ARG;
 }
 
 static nib_status read_body(nib_server_answer *a, nib_server_fault *fault) {
@@ -33,11 +41,7 @@ static nib_status read_body(nib_server_answer *a, nib_server_fault *fault) {
     a->ask.salt = a->server->config.isolate_keys ? owner : 0;
     if (!json_is_object(body)) return nib_server_refuse(fault, NULL, "the body is %s, expected an object", nib_server_fields_kind_of(body));
     NIB_TRY(a->dialect->read(&a->ask, fault));
-    if (!a->ask.model || !a->ask.model[0] || is_model(a->server, a->ask.model)) return NIB_OK;
-    nib_server_fail(fault, 404, "model_not_found", "the model \"%.200s\" is not here; this server has \"%.*s\"", a->ask.model,
-                    NIB_STR_ARG(nib_server_model_name(a->server)));
-    strcpy(fault->param, "model");
-    return NIB_E_ARG;
+    return nib_server_prepare_model(&a->ask, fault);
 }
 
 /* ---- prompts */
@@ -47,7 +51,7 @@ nib_status nib_server_prepare_render(const nib_server_ask *ask, nib_chat_prompt 
     nib_chat_render_config config = NIB_CHAT_RENDER_CONFIG_INIT;
     nib_error err;
     if (!m->chat) return nib_server_fail(fault, 400, "no_chat_template", "this model has no chat template: %s", m->chat_missing);
-    char *text = json_dumps(ask->chat, JSON_COMPACT);
+    char *text = nib_server_json_dump(ask->chat);
     if (!text) return nib_server_fail(fault, 503, "out_of_memory", "out of memory for messages");
     time_t now = time(NULL);
     struct tm local;
@@ -270,7 +274,7 @@ nib_status nib_server_prepare(nib_server_answer *a, nib_server_fault *fault) {
     NIB_TRY(read_body(a, fault));
     NIB_TRY(make_prompts(a, fault));
     if (nib_engine_admits(a->server->model.engine, ask->prompts[0].ids.n, &err) != NIB_OK) return fault_of_submit(a, &err, fault);
-    if (ask->chat && ask->tools && ask->tool_choice != NIB_SERVER_TOOLS_NONE && !(a->tools = json_dumps(ask->tools, JSON_COMPACT)))
+    if (ask->chat && ask->tools && ask->tool_choice != NIB_SERVER_TOOLS_NONE && !(a->tools = nib_server_json_dump(ask->tools)))
         return nib_server_fail(fault, 503, "out_of_memory", "out of memory for tools");
     NIB_TRY(make_grammar(a, fault));
     if (ask->chat) NIB_TRY(add_template_stops(ask, a->server->model.chat, fault));

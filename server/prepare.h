@@ -7,6 +7,8 @@
 /* Fills the answer with its choices and sources, whose streams run from then on; answer->on_ready is their callback, with the
  * answer. After a fault what was begun belongs to the answer all the same. */
 nib_status nib_server_prepare(nib_server_answer *answer, nib_server_fault *fault);
+/* Whether ask->model, when it is given, is a name of the model. */
+nib_status nib_server_prepare_model(const nib_server_ask *ask, nib_server_fault *fault);
 /* ask->chat -> its prompt; free it with nib_chat_prompt_free. */
 nib_status nib_server_prepare_render(const nib_server_ask *ask, nib_chat_prompt *out, nib_server_fault *fault);
 /* … and as ids, one prompt more of the ask. */

@@ -1,8 +1,11 @@
 /* server/routes.c - the table of routes, and what goes before it: keys, CORS, state (routes.h). */
 #include "routes.h"
 
+#include "anthropic.h"
 #include "auth.h"
 #include "internal.h"
+#include "ollama.h"
+#include "origin.h"
 
 #include <string.h>
 
@@ -76,11 +79,19 @@ static nib_status check_access(nib_server *server, nib_server_exchange *x, unsig
         nib_server_http_set(x, "WWW-Authenticate", "Bearer");
         return nib_server_fail(fault, 401, "invalid_api_key", "expected a valid API key in \"Authorization: Bearer KEY\"");
     }
+    if (access & KEY && !nib_server_origin_allows(server, x))
+        return nib_server_fail(fault, 403, "other_origin", "a page of another site may not ask, unless --cors-origin names it");
     if (!(access & MODEL) || state == NIB_SERVER_READY) return NIB_OK;
     nib_server_fail(fault, 503, state == NIB_SERVER_LOADING ? "loading" : "shutting_down", "%s",
                     state == NIB_SERVER_LOADING ? "the model is being loaded" : "the server is shutting down");
     fault->retry_s = 5;
     return NIB_E_BUSY;
+}
+
+/* Whose errors a path has; NULL: OpenAI's. */
+static const nib_server_dialect *dialect_of(nib_str path) {
+    if (path_fits(path, "/v1/messages") || path_fits(path, "/v1/messages/*")) return &nib_server_anthropic;
+    return path_fits(path, "/api/*") ? &nib_server_ollama : NULL;
 }
 
 /* The handler, or NULL after the exchange was answered. */
@@ -107,7 +118,7 @@ static const route *look_up(nib_server *server, nib_server_exchange *x) {
     }
     nib_buf_free(&allowed);
     if (status == NIB_OK) return found;
-    nib_server_reply_fault(x, NULL, &fault);
+    nib_server_reply_fault(x, dialect_of(path), &fault);
     return NULL;
 }
 

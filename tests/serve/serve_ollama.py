@@ -80,7 +80,8 @@ class Api(Case):
                                    ("/api/chat", {"messages": user, "model": "llama3"}, 404), ("/api/chat", {"messages": user, "format": "xml"}, 400),
                                    ("/api/chat", {"messages": user, "options": {"temperature": "x"}}, 400),
                                    ("/api/chat", {"messages": [{"role": "user", "content": "x", "images": ["aGk="]}]}, 400),
-                                   ("/api/generate", {"prompt": "x", "suffix": "y"}, 400), ("/api/embed", {}, 400), ("/api/chat", [], 400)):
+                                   ("/api/generate", {"prompt": "x", "suffix": "y"}, 400), ("/api/generate", {"prompt": "x", "raw": "y"}, 400),
+                                   ("/api/show", {"model": "llama3"}, 404), ("/api/nosuch", {}, 404), ("/api/tags", {}, 405), ("/api/embed", {}, 400), ("/api/chat", [], 400)):
             with self.subTest(f"{path} {body}"):
                 reply = self.server.post(path, body)
                 self.assertEqual((reply.status, list(reply.json)), (status, ["error"]))

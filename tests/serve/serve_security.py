@@ -33,6 +33,13 @@ class Keys(Case):
         self.assertTrue(cached[1] > 0 and cached[0] == cached[2] == 0, cached)
         self.assertNotIn(b"first-key", server.text())
 
+    def test_each_protocol_says_it_in_its_own_way(self):
+        server = self.spawn("-c", 1024, "--api-key", "k")
+        self.assertEqual(server.post("/v1/messages", {}).json["error"]["type"], "authentication_error")
+        self.assertEqual(server.post("/v1/messages", {}).json["type"], "error")
+        self.assertIsInstance(server.post("/api/chat", {}).json["error"], str)
+        self.assertEqual(server.post(CHAT, {}).json["error"]["code"], "invalid_api_key")
+
     def test_warning(self):
         server = self.spawn("-c", 1024, "--host", "0.0.0.0")
         self.assertIn(b"warning: everybody who can reach 0.0.0.0", server.text())
@@ -47,6 +54,22 @@ class Pages(Case):
         self.assertIn("Authorization", reply.headers["access-control-allow-headers"])
         self.assertEqual(server.get("/v1/models").headers["access-control-allow-origin"], "https://example.org")
         self.assertNotIn("access-control-allow-origin", self.server.get("/v1/models", headers={"Origin": "https://example.org"}).headers)
+
+    def test_a_page_of_another_site_may_not_ask(self):
+        body = {"prompt": "a", "max_tokens": 1}
+        own = f"127.0.0.1:{self.server.port}"
+        for headers, status in (({"Origin": "http://evil.example", "Content-Type": "text/plain"}, 403), ({"Origin": "null"}, 403),
+                                ({"Host": "evil.example", "Origin": "http://evil.example"}, 403), ({"Host": "evil.example:80"}, 403),
+                                ({"Host": own, "Origin": "http://" + own}, 200), ({"Host": "localhost:1"}, 200),
+                                ({"Host": "[::1]:1"}, 200), ({"Host": "a.localhost"}, 200), ({"Host": "nib"}, 200)):
+            with self.subTest(str(headers)):
+                self.assertEqual(self.server.post(COMPLETIONS, body, headers=headers).status, status)
+        named = self.spawn("-c", 1024, "--cors-origin", "https://example.org")
+        keyed = self.spawn("-c", 1024, "--api-key", "k")
+        for headers in ({"Origin": "https://example.org"}, {"Origin": "https://example.org", "Host": "example.org"}):
+            self.assertEqual(named.post(COMPLETIONS, body, headers=headers).status, 200)
+        self.assertEqual(named.post(COMPLETIONS, body, headers={"Origin": "https://example.com"}).status, 403)
+        self.assertEqual(keyed.post(COMPLETIONS, body, headers={"Origin": "app://x", "x-api-key": "k"}).status, 200)
 
     def test_no_files(self):
         for path in ("/../etc/passwd", "/%2e%2e/etc/passwd", "/v1/models/../../etc/passwd", "//etc/passwd"):
