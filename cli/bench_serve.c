@@ -42,6 +42,7 @@ typedef struct client {
     /* Of the request that is on its way. */
     double last_ms, first_ms;
     size_t n_pieces;
+    bool has_ended;
     nib_buf text;
     sample now;
     nib_cli_list gaps; /* double: all ITLs */
@@ -56,6 +57,7 @@ static bool on_event(void *user, json_t *event) {
     nib_str content = nib_cli_api_content(delta), reasoning = nib_cli_api_reasoning(delta);
     double now = nib_cli_now_ms();
     nib_cli_api_usage_of(event, &c->now.usage);
+    c->has_ended |= nib_cli_api_finish_reason(event) != NULL;
     if (!content.len && !reasoning.len) return true;
     double gap = now - c->last_ms;
     if (!c->n_pieces++) c->first_ms = now;
@@ -69,12 +71,14 @@ static nib_status ask(client *c, json_t *messages, uint32_t n_tokens, nib_error 
     double start = nib_cli_now_ms();
     c->now = (sample){0};
     c->n_pieces = c->text.len = 0;
+    c->has_ended = false;
     json_object_set(request, "messages", messages);
     nib_cli_json_set_int(request, "max_tokens", n_tokens);
     nib_cli_json_set_int(request, "temperature", 0);
     json_object_set_new(request, "ignore_eos", json_true());
     nib_status status = nib_cli_api_chat(&c->api, request, on_event, c, err);
     json_decref(request);
+    if (status == NIB_OK && !c->has_ended) status = nib_fail(err, NIB_E_IO, "the server's answer ends before the model's");
     size_t n = c->now.usage.n_generated = c->now.usage.n_generated ? c->now.usage.n_generated : c->n_pieces;
     c->now.e2e_ms = nib_cli_now_ms() - start;
     c->now.ttft_ms = c->n_pieces ? c->first_ms - start : c->now.e2e_ms;

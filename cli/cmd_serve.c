@@ -129,7 +129,7 @@ static nib_status load(serve_state *st, const nib_cli_options *opt, const nib_cl
     NIB_TRY(nib_cli_session_open(&st->s, opt, term, err));
     NIB_TRY(nib_cli_session_model(&st->s, err));
     nib_status status = nib_cli_chat_template(&st->chat, &st->s, &st->no_chat);
-    bool is_chosen = opt->chat_template || opt->template_file || opt->template_name;
+    bool is_chosen = opt->chat_template || opt->template_file || opt->template_name || opt->format;
     if (status != NIB_OK && (is_chosen || status != NIB_E_ARG)) {
         *err = st->no_chat;
         return status;

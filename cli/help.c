@@ -108,9 +108,10 @@ static void print_commands(nib_cli_out *out, const nib_cli_term *term) {
     }
 }
 
-static void print_statuses(nib_cli_out *out, const nib_cli_term *term) {
+static void print_statuses(nib_cli_out *out, const nib_cli_term *term, bool is_server) {
     bold(out, term, "\nExit status\n");
-    nib_cli_out_puts(out, "  0 done, 1 failure, 2 wrong usage, 130 interrupted (143 by SIGTERM)\n");
+    nib_cli_out_puts(out, is_server ? "  0 done, also by Ctrl-C or SIGTERM, 1 failure, 2 wrong usage\n"
+                                    : "  0 done, 1 failure, 2 wrong usage, 130 interrupted (143 by SIGTERM)\n");
 }
 
 void nib_cli_help_overview(nib_cli_out *out, const nib_cli_term *term) {
@@ -118,7 +119,7 @@ void nib_cli_help_overview(nib_cli_out *out, const nib_cli_term *term) {
                           "       nib -m MODEL.gguf -p TEXT [options]     continues the text\n\n");
     print_commands(out, term);
     nib_cli_out_puts(out, "\n'nib help COMMAND' or 'nib COMMAND --help' lists the options of a command.\n");
-    print_statuses(out, term);
+    print_statuses(out, term, false);
 }
 
 void nib_cli_help_command(nib_cli_out *out, const nib_cli_term *term, int command) {
@@ -143,7 +144,7 @@ void nib_cli_help_command(nib_cli_out *out, const nib_cli_term *term, int comman
         }
         if (group == NIB_CLI_GROUP_IGNORED) print_ignored(out, command);
     }
-    print_statuses(out, term);
+    print_statuses(out, term, command == NIB_CLI_SERVE);
 }
 
 /* ---- the manual page */

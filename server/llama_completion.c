@@ -99,14 +99,14 @@ static nib_status read_bias(nib_server_ask *ask, const char *name, const json_t 
 /* A list of names, which becomes a chain that the body keeps. */
 static nib_status read_samplers(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
     nib_buf chain = {0};
+    bool is_list = json_is_array(value) || json_is_string(value);
     for (size_t i = 0; i < json_array_size(value); i++) {
         nib_str word = nib_server_json_text(json_array_get(value, i));
-        if (!word.ptr) break;
+        is_list = is_list && word.ptr;
         if (i) nib_buf_char(&chain, ';');
         nib_buf_append(&chain, word.ptr, word.len);
     }
     json_t *joined = json_is_string(value) ? json_copy((json_t *)(uintptr_t)value) : nib_server_json_str((nib_str){chain.ptr, chain.len});
-    bool is_list = json_is_array(value) || json_is_string(value);
     nib_buf_free(&chain);
     json_object_set_new(ask->body, "samplers", joined);
     ask->chain = json_string_value(joined);

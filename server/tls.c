@@ -9,13 +9,15 @@
 #include <event2/bufferevent_ssl.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <string.h>
 
 struct nib_server_tls {
     SSL_CTX *ctx;
 };
 
 static nib_status fail(const char *what, const char *path, nib_error *err) {
-    const char *reason = ERR_reason_error_string(ERR_get_error());
+    unsigned long code = ERR_get_error();
+    const char *reason = ERR_SYSTEM_ERROR(code) ? strerror(ERR_GET_REASON(code)) : ERR_reason_error_string(code);
     ERR_clear_error();
     return nib_fail(err, NIB_E_ARG, "%s: %s (%s)", path, what, reason ? reason : "unknown reason");
 }

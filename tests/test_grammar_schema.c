@@ -39,6 +39,7 @@ static void test_keywords(void **state) {
         {"{}",
          {"\"\\u00e9\\ud83d\\ude00\\/\\\"\"", "-0.5e+07", " [ ] ", "{ }", NULL, "[1,]", "{\"a\"}", "\"\\x\"", "'a'"}},
         {"{\"type\":[\"integer\",\"null\"]}", {"12", "null", "-0", NULL, "1.5", "\"1\"", "1e2"}},
+        {"{\"anyOf\":[{\"const\":1},{\"const\":2}],\"discriminator\":{\"propertyName\":\"kind\"}}", {"1", "2", NULL, "3"}},
         {"{\"type\":\"string\",\"nullable\":true}", {"\"a\"", "null", NULL, "1"}},
         {"{\"type\":\"string\",\"minLength\":2,\"maxLength\":3}",
          {"\"ab\"", "\"\\u00e9\xC3\xA9z\"", "\"\\ud83d\\ude00\xF0\x9F\x98\x80\"", NULL, "\"a\"", "\"abcd\""}},

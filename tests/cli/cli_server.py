@@ -50,6 +50,13 @@ class Requests(Remote):
         self.assertEqual({k: got[k] for k in want}, want)
         self.assertEqual([m["role"] for m in got["messages"]], ["system", "user"])
 
+    def test_numbers_stay_what_they_are(self):
+        server = self.serve(said("Hi"))
+        schema = {"enum": [123456789.5, 0.1, 3.14159265358979, 0.30000000000000004]}
+        self.chat(server, "-p", "x", "--temp", 0.7, "--json-schema", json.dumps(schema))
+        self.assertEqual(server.requests[0]["response_format"]["json_schema"]["schema"], schema)
+        self.assertEqual(server.requests[0]["temperature"], 0.7)
+
     def test_defaults_that_are_typed(self):
         server = self.serve(said("Hi"))
         self.chat(server, "-p", "x", "-s", -1, "-n", -1)
@@ -219,6 +226,8 @@ class Bench(Remote):
         r = self.nib("bench", "--serve", self.serve(good, good, good, bad, good).url, "--requests", 4, code=1)
         self.assertIn("refused (503): full", r.err)
         self.assertIn("1 of 4 requests failed", r.err)
+        r = self.nib("bench", "--serve", self.serve(said("a", finish=None)).url, "--requests", 1, code=1)
+        self.assertIn("ends before the model's", r.err)
 
     def test_usage(self):
         self.usage("bench", "--serve", "http://a", "--concurrency", 0, says="from 1 to 4096")

@@ -84,6 +84,10 @@ class Completions(Case):
         self.refused(reply, 400, code="no_chat_template", says="give a template")
         self.assertEqual(server.post(COMPLETIONS, {"prompt": FOX}).status, 200)
 
+    def test_a_format_that_there_is_not(self):
+        with self.assertRaisesRegex(AssertionError, "no format of answers is called 'nosuch'"):
+            self.spawn("-c", 512, "--format", "nosuch")
+
     def test_refusals(self):
         for fields, param in (({"prompt": {}}, "prompt"), ({"prompt": []}, "prompt"), ({"prompt": [[]]}, "prompt"), ({"prompt": [1, "x"]}, "prompt"),
                               ({"prompt": [1, 999999999]}, "prompt"), ({"prompt": None}, "prompt"), ({"suffix": "x"}, "suffix"),

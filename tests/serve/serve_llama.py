@@ -55,7 +55,7 @@ class Completion(Case):
 
     def test_refusals(self):
         for fields, param in (({"prompt": None}, "prompt"), ({"n_predict": "x"}, "n_predict"), ({"logit_bias": [[1]]}, "logit_bias"),
-                              ({"logit_bias": [[-1, 1]]}, "logit_bias"), ({"samplers": 5}, "samplers"), ({"lora": [{"id": 0}]}, "lora"),
+                              ({"logit_bias": [[-1, 1]]}, "logit_bias"), ({"samplers": 5}, "samplers"), ({"samplers": ["top_k", 5]}, "samplers"), ({"lora": [{"id": 0}]}, "lora"),
                               ({"prompt": {"multimodal_data": []}}, "prompt"), ({"post_sampling_probs": True}, "post_sampling_probs"),
                               ({"dry_multiplier": 1, "dry_sequence_breakers": ["x"]}, "dry_sequence_breakers"), ({"prompt": [1, "a", -5]}, "prompt")):
             with self.subTest(str(fields)):
