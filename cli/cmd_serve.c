@@ -19,6 +19,7 @@
 #ifdef NIB_SERVER
 #include "server/server.h"
 
+enum { LAST_WORD_MS = 500 }; /* for clients to read why their answers are cut */
 #define REQUEST_MIB 2.5 /* seen: memory of a request that runs, its text and the room that malloc keeps */
 
 typedef struct serve_state {
@@ -220,6 +221,8 @@ static void serve(serve_state *st, const nib_cli_options *opt, const nib_cli_ter
     nib_server_drain(st->server);
     while (!nib_server_is_idle(st->server) && nib_cli_now_ms() < until && !wait_signal(0.02)) {
     }
+    nib_server_cut(st->server);
+    for (until = nib_cli_now_ms() + LAST_WORD_MS; !nib_server_is_idle(st->server) && nib_cli_now_ms() < until;) wait_signal(0.02);
 }
 
 static nib_status start(serve_state *st, const nib_cli_options *opt, const nib_cli_term *term, nib_error *err) {

@@ -423,6 +423,23 @@ void nib_server_generate(nib_server *server, nib_server_exchange *x, const nib_s
     nib_server_work_add(server->work, &a->job);
 }
 
+void nib_server_generate_cut(nib_server *server) {
+    nib_server_fault fault;
+    nib_server_fail(&fault, 503, "shutting_down", "the server is shutting down");
+    for (nib_server_answer *a = server->answers, *next; a; a = next) {
+        next = a->next;
+        if (a->x && a->is_prepared) {
+            a->fault = fault;
+            a->has_failed = true;
+            read_streams(a);
+        } else if (a->x) {
+            nib_server_reply_fault(a->x, a->dialect, &fault);
+            a->x = NULL;
+            atomic_store(&a->is_gone, true);
+        }
+    }
+}
+
 void nib_server_generate_none(nib_server *server) {
     for (nib_server_answer *a = server->answers; a; a = a->next) atomic_store(&a->is_gone, true);
     nib_server_work_free(server->work); /* jobs that waited have run */

@@ -133,6 +133,8 @@ bool nib_server_choice_event(void *choice, const nib_chat_event *event);
 
 /* Ends all answers; the loop runs no more, and the work threads shall not begin any. */
 void nib_server_generate_none(nib_server *server);
+/* On the loop: every answer ends now, with an error. */
+void nib_server_generate_cut(nib_server *server);
 
 /* Answers with a fault in the words of a dialect (NULL: OpenAI's). */
 void nib_server_reply_fault(nib_server_exchange *x, const nib_server_dialect *dialect, const nib_server_fault *fault);

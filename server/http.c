@@ -596,7 +596,7 @@ const char *nib_server_http_peer(const nib_server_exchange *x) {
 }
 
 double nib_server_http_age(const nib_server_exchange *x) {
-    return nib_sys_now() - x->arrived;
+    return x->arrived > 0 ? nib_sys_now() - x->arrived : 0;
 }
 
 char *nib_server_http_note(nib_server_exchange *x) {

@@ -71,7 +71,7 @@ nib_str nib_server_http_body(const nib_server_exchange *x);
 /* The body, which from now on is the caller's. */
 nib_buf nib_server_http_take_body(nib_server_exchange *x);
 const char *nib_server_http_peer(const nib_server_exchange *x);
-double nib_server_http_age(const nib_server_exchange *x); /* seconds since the request was complete */
+double nib_server_http_age(const nib_server_exchange *x); /* seconds since the request was complete; 0: it never was */
 /* A line about it for the log, to be written and read; "" at first. */
 #define NIB_SERVER_NOTE 192
 char *nib_server_http_note(nib_server_exchange *x);

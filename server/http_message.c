@@ -166,6 +166,10 @@ static size_t feed_head(nib_server_message *m, const char *bytes, size_t n) {
     for (size_t i = 0; i < n; i++) {
         size_t len = m->head.len;
         if (len == 0 && (bytes[i] == '\r' || bytes[i] == '\n')) continue; /* some clients end a body with a newline */
+        if (len == 0 && !is_token((nib_str){bytes + i, 1})) {
+            fault(m, 400, "the request begins with a byte that no HTTP has; TLS is not spoken here");
+            return i;
+        }
         if (len == m->max_head) {
             fault(m, 431, "request line and headers are longer than this server takes");
             return i;

@@ -31,7 +31,7 @@ struct nib_server {
     nib_grammar_cache *grammars;
 
     atomic_int state;          /* nib_server_state */
-    nib_server_task drain, stop;
+    nib_server_task drain, cut, stop;
     atomic_bool is_idle;
 
     /* The loop. */

@@ -257,7 +257,7 @@ const nib_server_field nib_server_llama_sampling_fields[] = {
     FIELD("dynatemp_range", FLOAT, sampling.dynatemp_range, 0, 1e9),
     FIELD("dynatemp_exponent", FLOAT, sampling.dynatemp_exponent, 0, 1e9),
     FIELD("dry_multiplier", FLOAT, sampling.dry_multiplier, 0, 1e9),
-    FIELD("dry_base", FLOAT, sampling.dry_base, 0, 1e9),
+    FIELD("dry_base", FLOAT, sampling.dry_base, 1, 1e9),
     FIELD("dry_allowed_length", INT, sampling.dry_allowed_length, 0, INT32_MAX),
     FIELD("dry_penalty_last_n", INT, sampling.dry_penalty_last_n, -1, INT32_MAX),
     FIELD("mirostat", INT, sampling.mirostat, 0, 2),

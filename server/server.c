@@ -146,6 +146,16 @@ void nib_server_drain(nib_server *server) {
     nib_server_http_post(server->http, &server->drain);
 }
 
+static void cut(nib_server_task *task) {
+    nib_server *server = (nib_server *)((char *)task - offsetof(nib_server, cut));
+    nib_server_generate_cut(server);
+}
+
+void nib_server_cut(nib_server *server) {
+    server->cut.run = cut;
+    nib_server_http_post(server->http, &server->cut);
+}
+
 bool nib_server_is_idle(const nib_server *server) {
     return atomic_load(&server->is_idle);
 }

@@ -3,9 +3,10 @@
  *     nib_server_new      listens; /live says 200, /health 503
  *     nib_server_open     the model is loaded: requests are taken
  *     nib_server_drain    takes no more; /health says 503, /live 200, what runs ends
+ *     nib_server_cut      what runs ends with an error
  *     nib_server_free     what is left is cut off
  *
- * All four are called by one thread, which is not the server's. */
+ * All are called by one thread, which is not the server's. */
 #ifndef NIB_SERVER_SERVER_H
 #define NIB_SERVER_SERVER_H
 
@@ -50,6 +51,8 @@ nib_status nib_server_new(nib_server **out, const nib_server_config *config, nib
 uint16_t nib_server_port(const nib_server *server);
 nib_status nib_server_open(nib_server *server, const nib_server_model *model, nib_error *err);
 void nib_server_drain(nib_server *server);
+/* After nib_server_drain: what still runs ends with an error. */
+void nib_server_cut(nib_server *server);
 /* Whether all requests are answered, after nib_server_drain. */
 bool nib_server_is_idle(const nib_server *server);
 void nib_server_free(nib_server *server);

@@ -133,7 +133,7 @@ class Refusals(Case):
         return self.refused(self.server.post(CHAT, body), status, param=param, says=says)
 
     def test_fields(self):
-        for name, value in (("temperature", -1), ("temperature", "hot"), ("top_p", 2), ("n", 0), ("n", 100000), ("n", 1.5),
+        for name, value in (("temperature", -1), ("temperature", "hot"), ("dry_base", 0), ("top_p", 2), ("n", 0), ("n", 100000), ("n", 1.5),
                             ("max_tokens", -5), ("max_tokens", 0), ("stop", 5), ("seed", "x"), ("stream", "yes"), ("logit_bias", "x"),
                             ("logit_bias", {"99999999": 1}), ("logit_bias", {"1": 1000}), ("top_logprobs", 10000), ("cache_salt", ""),
                             ("tools", {}), ("response_format", 5), ("stream_options", 1), ("priority", "x"), ("model", 7),

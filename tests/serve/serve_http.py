@@ -59,6 +59,7 @@ class Framing(Case):
     def test_malformed(self):
         cases = {
             b"hello\r\n\r\n": 400,
+            b"\x16\x03\x01\x02": 400, # TLS
             b"GET  /health HTTP/1.1\r\nHost: x\r\n\r\n": 400,
             b"GET health HTTP/1.1\r\nHost: x\r\n\r\n": 400,
             b"GET /health HTTP/2.0\r\nHost: x\r\n\r\n": 505,
@@ -85,6 +86,7 @@ class Framing(Case):
         for sent, status in cases.items():
             with self.subTest(sent[:80]):
                 self.says(self.server.raw(sent), status)
+        self.assertIn(b"  431 0 ms", self.server.text())
 
     def test_byte_by_byte(self):
         request = self.head(b"Host: x")
@@ -193,7 +195,10 @@ class Life(Case):
 
     def test_second_signal(self):
         server = self.spawn("-c", 4096)
-        s = server.open_stream(CHAT, {"messages": [{"role": "user", "content": "Count"}], "ignore_eos": True})
+        fields = {"messages": [{"role": "user", "content": "Count"}], "ignore_eos": True}
+        s = server.open_stream(CHAT, fields)
+        whole = server.send(CHAT, fields)
+        time.sleep(0.1)
         server.process.send_signal(signal.SIGTERM)
         time.sleep(0.3)
         self.assertIsNone(server.process.poll())
@@ -201,7 +206,8 @@ class Life(Case):
         server.process.send_signal(signal.SIGTERM)
         self.assertEqual(server.process.wait(10), 0)
         self.assertLess(time.monotonic() - start, 1)
-        s.close()
+        self.assertIn(b'"code":"shutting_down"', read_all(s))
+        self.assertTrue(read_all(whole).startswith(b"HTTP/1.1 503 "))
 
     def test_idle(self):
         server = self.spawn("-c", 1024)
