@@ -78,6 +78,7 @@ void nib_server_errand_run(nib_server *server, nib_server_exchange *x, nib_serve
     *e = (nib_server_errand){.server = server, .x = x, .dialect = dialect, .fn = fn, .next = server->errands, .job.run = run_job,
                              .done.run = run_done};
     e->body = nib_server_http_take_body(x);
+    e->job.is_long = e->body.len > NIB_SERVER_LONG_BODY;
     if (e->next) e->next->prev = e;
     server->errands = e;
     server->n_errands++;

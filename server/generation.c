@@ -413,6 +413,7 @@ void nib_server_generate(nib_server *server, nib_server_exchange *x, const nib_s
                              .prepared.run = run_prepared, .ready.run = run_ready};
     a->ask.owner = nib_server_auth_owner(server, x);
     a->body = nib_server_http_take_body(x);
+    a->job.is_long = a->body.len > NIB_SERVER_LONG_BODY;
     if (a->next) a->next->prev = a;
     server->answers = a;
     server->n_answers++;

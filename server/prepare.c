@@ -268,9 +268,14 @@ nib_status nib_server_prepare_more(nib_server_answer *a, nib_server_fault *fault
     return status == NIB_E_BUSY && a->n_sources > n_ended ? NIB_OK : status; /* those that run will ask again */
 }
 
+static nib_status check_client(nib_server_answer *a, nib_server_fault *fault) {
+    return atomic_load(&a->is_gone) ? nib_server_fail(fault, 499, NULL, "the client is gone") : NIB_OK;
+}
+
 nib_status nib_server_prepare(nib_server_answer *a, nib_server_fault *fault) {
     nib_server_ask *ask = &a->ask;
     nib_error err;
+    NIB_TRY(check_client(a, fault));
     NIB_TRY(read_body(a, fault));
     NIB_TRY(make_prompts(a, fault));
     if (nib_engine_admits(a->server->model.engine, ask->prompts[0].ids.n, &err) != NIB_OK) return fault_of_submit(a, &err, fault);
@@ -279,6 +284,6 @@ nib_status nib_server_prepare(nib_server_answer *a, nib_server_fault *fault) {
     NIB_TRY(make_grammar(a, fault));
     if (ask->chat) NIB_TRY(add_template_stops(ask, a->server->model.chat, fault));
     NIB_TRY(make_choices(a, fault));
-    if (atomic_load(&a->is_gone)) return nib_server_fail(fault, 499, NULL, "the client is gone");
+    NIB_TRY(check_client(a, fault));
     return submit(a, fault);
 }
