@@ -70,6 +70,12 @@ static nib_status read_names(serve_state *st, const nib_cli_options *opt, nib_er
     return ok ? NIB_OK : nib_fail_nomem(err, sizeof name, "names");
 }
 
+/* As browsers say it; anything else would never fit. */
+static bool is_origin(const char *text) {
+    const char *host = strstr(text, "://");
+    return strcmp(text, "*") == 0 || (host && host != text && host[3] && !strpbrk(host + 3, "/?# \t\r\n"));
+}
+
 static bool is_loopback(const char *host) {
     return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 || strcmp(host, "localhost") == 0;
 }
@@ -78,6 +84,8 @@ static nib_status listen_for_clients(serve_state *st, const nib_cli_options *opt
     NIB_TRY(nib_cli_need_model(opt, err));
     NIB_TRY(read_keys(st, opt, err));
     NIB_TRY(read_names(st, opt, err));
+    if (opt->cors_origin && !is_origin(opt->cors_origin))
+        return nib_fail(err, NIB_E_ARG, "--cors-origin %s: expected * or an origin without a path, as https://example.org", opt->cors_origin);
     if (!opt->tls_cert != !opt->tls_key) return nib_fail(err, NIB_E_ARG, "--tls-cert and --tls-key belong together");
     nib_server_config config = {
         .host = opt->host, .port = (uint16_t)opt->port, .tls_cert = opt->tls_cert, .tls_key = opt->tls_key,

@@ -169,7 +169,9 @@ class Life(Case):
     def test_wrong_starts(self):
         taken = self.server.port
         for args, says in ((["--port", taken], "Address already in use"), (["-m", "nix.gguf"], "nix.gguf"), (["--host", "no.such.host.invalid"], "no.such"),
-                           (["--tls-cert", "nix.pem"], "belong together"), (["--api-key", ""], "empty"), (["--api-key-file", "/dev/null"], "no keys")):
+                           (["--tls-cert", "nix.pem"], "belong together"), (["--cors-origin", "https://a.example/"], "without a path"),
+                           (["--cors-origin", ""], "without a path"), (["--cors-origin", "a\nb: c"], "without a path"),
+                           (["--api-key", ""], "empty"), (["--api-key-file", "/dev/null"], "no keys")):
             done = subprocess.run([Config.nib, "serve", "-m", Config.model, "--port", "0", *map(str, args)], capture_output=True, timeout=60)
             self.assertIn(done.returncode, (1, 2))
             self.assertIn(says, done.stderr.decode())
