@@ -85,7 +85,8 @@ static nib_status listen_for_clients(serve_state *st, const nib_cli_options *opt
     NIB_TRY(read_keys(st, opt, err));
     NIB_TRY(read_names(st, opt, err));
     if (opt->cors_origin && !is_origin(opt->cors_origin))
-        return nib_fail(err, NIB_E_ARG, "--cors-origin %s: expected * or an origin without a path, as https://example.org", opt->cors_origin);
+        return nib_fail(err, NIB_E_ARG, "--cors-origin %s: expected * or an origin without a path, as https://example.org",
+                        opt->cors_origin);
     if (!opt->tls_cert != !opt->tls_key) return nib_fail(err, NIB_E_ARG, "--tls-cert and --tls-key belong together");
     nib_server_config config = {
         .host = opt->host, .port = (uint16_t)opt->port, .tls_cert = opt->tls_cert, .tls_key = opt->tls_key,
