@@ -18,7 +18,7 @@ static void feed(nib_server_message *m, const char *text, size_t len, size_t cut
 }
 
 static bool is(nib_str s, const char *text) {
-    return s.len == strlen(text) && memcmp(s.ptr, text, s.len) == 0;
+    return s.len == strlen(text) && (!s.len || memcmp(s.ptr, text, s.len) == 0);
 }
 
 static void check_parts(const nib_server_message *m, const char *body) {
