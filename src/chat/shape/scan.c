@@ -138,7 +138,10 @@ void nib_chat_shape_scan(nib_chat_shape *d, uint32_t from, unsigned inner, unsig
     scan s = {.d = d};
     make(&s, inner, outer);
     uint32_t *nodes = nib_calloc(s.n + 1, sizeof *nodes);
-    if (!nodes) nib_grammar_build_fail(d->b, NIB_E_NOMEM, NIB_NO_OFFSET, "no memory for free text");
+    if (!nodes) {
+        nib_grammar_build_fail(d->b, NIB_E_NOMEM, NIB_NO_OFFSET, "no memory for free text");
+        goto out;
+    }
     for (size_t i = 0; i < s.n && !nib_chat_shape_failed(d); i++)
         nodes[i] = s.states[i].hit ? d->opened[s.states[i].hit - 1] : nib_grammar_node(d->b);
     for (size_t i = 0; i < s.n && !nib_chat_shape_failed(d); i++) {
@@ -147,6 +150,7 @@ void nib_chat_shape_scan(nib_chat_shape *d, uint32_t from, unsigned inner, unsig
         leave(d, nodes[i]);
     }
     if (!nib_chat_shape_failed(d)) nib_grammar_empty(d->b, from, nodes[s.first]);
+out:
     nib_free(nodes);
     nib_free(s.states);
 }

@@ -83,7 +83,10 @@ void nib_chat_shape_read_tools(nib_chat_shape *d) {
         return;
     }
     d->tools = nib_arena_alloc(&d->arena, list->n * sizeof *d->tools);
-    if (!d->tools) nib_grammar_build_fail(d->b, NIB_E_NOMEM, NIB_NO_OFFSET, "no memory for %u tools", list->n);
+    if (!d->tools) {
+        nib_grammar_build_fail(d->b, NIB_E_NOMEM, NIB_NO_OFFSET, "no memory for %u tools", list->n);
+        return;
+    }
     for (const nib_grammar_json *c = list->first; c && !nib_chat_shape_failed(d); c = c->next) add_tool(d, c);
     if (!nib_chat_shape_failed(d) && !d->n_tools)
         nib_grammar_build_fail(d->b, NIB_E_ARG, NIB_NO_OFFSET, "no tool is called \"%.100s\"", d->config->tool_name);
