@@ -33,13 +33,13 @@ static bool are_valid(const nib_sampler_params *params, nib_error *err) {
 
 nib_status nib_cli_sampling_check(const nib_cli_options *opt, nib_error *err) {
     nib_sampler_params params = opt->sampling;
-    nib_sampler *sampler;
+    nib_sampler *sampler = NULL;
     nib_buf chain = {0};
     for (const char *c = opt->sampler_letters; c && *c; c++) nib_buf_printf(&chain, "%s%c", chain.len ? ";" : "", *c);
     if (!opt->sampler_letters) nib_buf_str(&chain, opt->samplers);
     params.chain = nib_buf_cstr(&chain);
     nib_status status = params.chain ? nib_sampler_new(&sampler, &params, 1, err) : nib_fail_nomem(err, 0, "the chain of samplers");
-    if (status == NIB_OK) nib_sampler_free(sampler);
+    nib_sampler_free(sampler);
     nib_buf_free(&chain);
     return status;
 }

@@ -56,26 +56,31 @@ nib_status nib_server_ask_add_bias(nib_server_ask *ask, nib_token id, float bias
     return NIB_OK;
 }
 
-static nib_status add_prompt(nib_server_ask *ask, nib_server_prompt **prompt, nib_server_fault *fault) {
-    *prompt = NULL;
-    if (ask->n_prompts == MAX_PROMPTS) return nib_server_refuse(fault, "prompt", "more than %d prompts", MAX_PROMPTS);
-    if (!nib_grow(&ask->prompts, &ask->prompts_capacity, ask->n_prompts + 1, sizeof *ask->prompts)) return nomem(fault);
-    *prompt = &ask->prompts[ask->n_prompts++];
-    **prompt = (nib_server_prompt){0};
-    return NIB_OK;
+/* NULL: the fault says why. */
+static nib_server_prompt *add_prompt(nib_server_ask *ask, nib_server_fault *fault) {
+    if (ask->n_prompts == MAX_PROMPTS) {
+        nib_server_refuse(fault, "prompt", "more than %d prompts", MAX_PROMPTS);
+        return NULL;
+    }
+    if (!nib_grow(&ask->prompts, &ask->prompts_capacity, ask->n_prompts + 1, sizeof *ask->prompts)) {
+        nomem(fault);
+        return NULL;
+    }
+    ask->prompts[ask->n_prompts] = (nib_server_prompt){0};
+    return &ask->prompts[ask->n_prompts++];
 }
 
 nib_status nib_server_ask_add_text(nib_server_ask *ask, nib_str text, nib_server_fault *fault) {
-    nib_server_prompt *prompt;
-    NIB_TRY(add_prompt(ask, &prompt, fault));
+    nib_server_prompt *prompt = add_prompt(ask, fault);
+    if (!prompt) return NIB_E_ARG;
     prompt->text = text;
     return NIB_OK;
 }
 
 nib_status nib_server_ask_add_ids(nib_server_ask *ask, const json_t *ids, const char *param, nib_server_fault *fault) {
     size_t n = json_array_size(ids);
-    nib_server_prompt *prompt;
-    NIB_TRY(add_prompt(ask, &prompt, fault));
+    nib_server_prompt *prompt = add_prompt(ask, fault);
+    if (!prompt) return NIB_E_ARG;
     if (!n) return nib_server_refuse(fault, param, "a list of token ids is empty");
     prompt->ids.ids = nib_alloc(n, sizeof(nib_token));
     if (!prompt->ids.ids) return nomem(fault);

@@ -62,8 +62,8 @@ static bool is_nothing(const json_t *value) {
 
 static nib_status read_field(nib_server_ask *ask, const nib_server_field *f, const json_t *value, nib_server_fault *fault) {
     void *to = (char *)ask + f->offset;
-    int64_t whole;
-    double number;
+    int64_t whole = 0;
+    double number = 0;
     switch (f->kind) {
     case NIB_SERVER_BOOL: return nib_server_fields_bool(value, f->name, to, fault);
     case NIB_SERVER_STRING: return nib_server_fields_string(value, f->name, to, fault);

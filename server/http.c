@@ -18,6 +18,7 @@
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -493,11 +494,11 @@ static nib_status listen_at(nib_server_http *http, nib_error *err) {
     freeaddrinfo(found);
     if (!http->listener) return nib_fail_errno(err, error, "cannot listen at %s, port %u", c->host, c->port);
     evconnlistener_set_error_cb(http->listener, on_accept_error);
-    struct sockaddr_storage address;
+    struct sockaddr_storage address = {0};
     socklen_t len = sizeof address;
     getsockname(evconnlistener_get_fd(http->listener), (struct sockaddr *)&address, &len);
-    http->port = ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
-                                                     : ((struct sockaddr_in *)&address)->sin_port);
+    getnameinfo((struct sockaddr *)&address, len, NULL, 0, port, sizeof port, NI_NUMERICSERV);
+    http->port = (uint16_t)strtoul(port, NULL, 10);
     return NIB_OK;
 }
 

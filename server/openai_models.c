@@ -57,7 +57,7 @@ void nib_server_route_model(nib_server *server, nib_server_exchange *x) {
     unescape((nib_str){path.ptr + sizeof prefix - 1, path.len - (sizeof prefix - 1)}, &name);
     for (size_t i = 0; i < server->config.n_models; i++) {
         nib_str known = server->config.models[i];
-        if (known.len != name.len || memcmp(known.ptr, name.ptr, name.len) != 0) continue;
+        if (known.len != name.len || (name.len && memcmp(known.ptr, name.ptr, name.len) != 0)) continue;
         reply(x, model_json(server, known));
         nib_buf_free(&name);
         return;

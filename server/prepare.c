@@ -63,7 +63,7 @@ nib_status nib_server_prepare_render(const nib_server_ask *ask, nib_chat_prompt 
 }
 
 nib_status nib_server_prepare_messages(nib_server_ask *ask, bool *starts_thinking, nib_server_fault *fault) {
-    nib_chat_prompt prompt;
+    nib_chat_prompt prompt = {0};
     nib_error err;
     NIB_TRY(nib_server_ask_add_text(ask, (nib_str){0}, fault));
     NIB_TRY(nib_server_prepare_render(ask, &prompt, fault));

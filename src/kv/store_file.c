@@ -198,7 +198,7 @@ static nib_status open_page(const nib_kv_store_file *f, uint64_t id, int *fd, ni
 }
 
 nib_status nib_kv_store_file_read(const nib_kv_store_file *f, const nib_kv_store_head *want, void *page, nib_error *err) {
-    nib_kv_store_head head;
+    nib_kv_store_head head = {0};
     int fd;
     NIB_TRY(open_page(f, want->id, &fd, &head, err));
     nib_status status = NIB_OK;
