@@ -1,6 +1,7 @@
 /* cli/input.c - options and standard input in -> the text to work on out. Files and pipes are taken as they are. */
 #include "input.h"
 
+#include "base/hex.h"
 #include "base/status.h"
 #include "signals.h"
 
@@ -35,20 +36,13 @@ nib_status nib_cli_input_file(const char *path, nib_buf *text, nib_error *err) {
     return status;
 }
 
-int nib_cli_hex_digit(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
-
 void nib_cli_unescape(nib_str text, nib_buf *out) {
     static const char letters[] = "nrt'\"\\", meanings[] = "\n\r\t'\"\\";
     for (size_t i = 0; i < text.len; i++) {
         char c = text.ptr[i], next = i + 1 < text.len ? text.ptr[i + 1] : 0;
         const char *letter = c == '\\' && next ? strchr(letters, next) : NULL;
-        int high = c == '\\' && next == 'x' && i + 3 < text.len ? nib_cli_hex_digit(text.ptr[i + 2]) : -1;
-        int low = high >= 0 ? nib_cli_hex_digit(text.ptr[i + 3]) : -1;
+        int high = c == '\\' && next == 'x' && i + 3 < text.len ? nib_hex_digit(text.ptr[i + 2]) : -1;
+        int low = high >= 0 ? nib_hex_digit(text.ptr[i + 3]) : -1;
         if (letter)
             nib_buf_char(out, meanings[letter - letters]), i++;
         else if (low >= 0)

@@ -14,6 +14,5 @@ nib_status nib_cli_input_file(const char *path, nib_buf *text, nib_error *err);
 nib_status nib_cli_input_none(const nib_cli_options *opt, nib_error *err);
 /* Appends text with \n \r \t \' \" \\ \xHH turned into what they stand for; other backslashes stay. */
 void nib_cli_unescape(nib_str text, nib_buf *out);
-int nib_cli_hex_digit(char c); /* 0 … 15, or -1 */
 
 #endif

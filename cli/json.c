@@ -1,6 +1,7 @@
 /* cli/json.c - values of nib as JSON, and the loop over JSON lines of tokenize, detokenize and score. */
 #include "json.h"
 
+#include "base/hex.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/status.h"
@@ -145,7 +146,7 @@ nib_status nib_cli_json_get_text(json_t *request, nib_buf *bytes, nib_str *text,
     size_t n = json_string_length(hex);
     bytes->len = 0;
     for (size_t i = 0; i < n; i += 2) {
-        int high = nib_cli_hex_digit(digits[i]), low = i + 1 < n ? nib_cli_hex_digit(digits[i + 1]) : -1;
+        int high = nib_hex_digit(digits[i]), low = i + 1 < n ? nib_hex_digit(digits[i + 1]) : -1;
         if (high < 0 || low < 0) return nib_fail(err, NIB_E_FORMAT, "\"hex\" must be pairs of hexadecimal digits");
         nib_buf_char(bytes, (char)(high << 4 | low));
     }

@@ -12,11 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *word_of(const json_t *object, const char *key) {
-    const char *word = json_string_value(json_object_get(object, key));
-    return word ? word : "";
-}
-
 /* Appends the text of a string or of a list of text blocks. */
 static nib_status read_text(const json_t *content, const char *path, nib_buf *text, nib_server_fault *fault) {
     nib_str whole = nib_server_json_text(content);
@@ -26,7 +21,7 @@ static nib_status read_text(const json_t *content, const char *path, nib_buf *te
                                  content ? nib_server_fields_kind_of(content) : "missing");
     for (size_t i = 0; i < json_array_size(content); i++) {
         const json_t *block = json_array_get(content, i), *part = json_object_get(block, "text");
-        if (strcmp(word_of(block, "type"), "text") != 0 || !json_is_string(part))
+        if (strcmp(nib_server_json_word(block, "type"), "text") != 0 || !json_is_string(part))
             return nib_server_refuse(fault, path, "%s[%zu] is no text: nib reads text only", path, i);
         if (text->len) nib_buf_char(text, '\n');
         nib_buf_append(text, json_string_value(part), json_string_length(part));
@@ -62,7 +57,7 @@ static nib_status read_result(reading *r, const json_t *block) {
     const json_t *content = json_object_get(block, "content");
     nib_status status = content && !json_is_null(content) ? read_text(content, r->path, &text, r->fault) : NIB_OK;
     json_t *message = add_message(r->messages, "tool");
-    json_object_set_new(message, "tool_call_id", json_string(word_of(block, "tool_use_id")));
+    json_object_set_new(message, "tool_call_id", json_string(nib_server_json_word(block, "tool_use_id")));
     json_object_set_new(message, "content", take_text(&text));
     return status;
 }
@@ -70,16 +65,16 @@ static nib_status read_result(reading *r, const json_t *block) {
 static nib_status read_call(reading *r, const json_t *block) {
     const json_t *input = json_object_get(block, "input");
     char *arguments = json_is_object(input) ? nib_server_json_dump(input) : NULL;
-    if (!arguments || !word_of(block, "name")[0])
+    if (!arguments || !nib_server_json_word(block, "name")[0])
         return nib_server_refuse(r->fault, r->path, "%s: a tool_use needs a name and an input, an object", r->path);
-    json_array_append_new(r->calls, json_pack("{s:s, s:s, s:{s:s, s:s}}", "id", word_of(block, "id"), "type", "function", "function",
-                                              "name", word_of(block, "name"), "arguments", arguments));
+    json_array_append_new(r->calls, json_pack("{s:s, s:s, s:{s:s, s:s}}", "id", nib_server_json_word(block, "id"), "type", "function",
+                                              "function", "name", nib_server_json_word(block, "name"), "arguments", arguments));
     nib_free(arguments);
     return NIB_OK;
 }
 
 static nib_status read_block(reading *r, const json_t *block, bool is_assistant) {
-    const char *type = word_of(block, "type");
+    const char *type = nib_server_json_word(block, "type");
     const json_t *text = json_object_get(block, "text");
     if (strcmp(type, "text") == 0 && json_is_string(text)) {
         if (r->text.len && !is_assistant) nib_buf_char(&r->text, '\n');
@@ -89,7 +84,7 @@ static nib_status read_block(reading *r, const json_t *block, bool is_assistant)
     if (!is_assistant && strcmp(type, "tool_result") == 0) return read_result(r, block);
     if (is_assistant && strcmp(type, "tool_use") == 0) return read_call(r, block);
     if (is_assistant && strcmp(type, "thinking") == 0) {
-        nib_buf_str(&r->thoughts, word_of(block, "thinking"));
+        nib_buf_str(&r->thoughts, nib_server_json_word(block, "thinking"));
         return NIB_OK;
     }
     if (is_assistant && strcmp(type, "redacted_thinking") == 0) return NIB_OK; /* nobody here can read it */
@@ -108,7 +103,7 @@ static nib_status read_blocks(reading *r, const json_t *content, bool is_assista
 
 static nib_status read_message(json_t *messages, const json_t *message, size_t i, nib_server_fault *fault) {
     char path[64];
-    const char *role = word_of(message, "role");
+    const char *role = nib_server_json_word(message, "role");
     bool is_assistant = strcmp(role, "assistant") == 0;
     size_t n_before = json_array_size(messages);
     snprintf(path, sizeof path, "messages[%zu].role", i);
@@ -137,7 +132,7 @@ static nib_status read_messages(nib_server_ask *ask, const char *name, const jso
     size_t n = json_array_size(value);
     if (!n) return nib_server_refuse(fault, name, "%s is %s, expected a list that is not empty", name, nib_server_fields_kind_of(value));
     for (size_t i = 0; i < n; i++) NIB_TRY(read_message(messages, json_array_get(value, i), i, fault));
-    if (strcmp(word_of(json_array_get(value, n - 1), "role"), "assistant") == 0) { /* it goes on */
+    if (strcmp(nib_server_json_word(json_array_get(value, n - 1), "role"), "assistant") == 0) { /* it goes on */
         json_object_set_new(ask->chat, "continue_final_message", json_true());
         json_object_set_new(ask->chat, "add_generation_prompt", json_false());
     }
@@ -170,12 +165,13 @@ static nib_status read_tools(nib_server_ask *ask, const char *name, const json_t
     if (!json_is_array(value)) return nib_server_refuse(fault, name, "%s is %s, expected a list", name, nib_server_fields_kind_of(value));
     for (size_t i = 0; i < json_array_size(value); i++) {
         const json_t *tool = json_array_get(value, i), *schema = json_object_get(tool, "input_schema");
-        const char *type = word_of(tool, "type");
-        if ((type[0] && strcmp(type, "custom") != 0) || !json_is_object(schema) || !word_of(tool, "name")[0])
+        const char *type = nib_server_json_word(tool, "type");
+        if ((type[0] && strcmp(type, "custom") != 0) || !json_is_object(schema) || !nib_server_json_word(tool, "name")[0])
             return nib_server_refuse(fault, name, "%s[%zu]: a tool needs a name and an input_schema; there are none of the server's own",
                                      name, i);
-        json_array_append_new(tools, json_pack("{s:s, s:{s:s, s:s, s:O}}", "type", "function", "function", "name", word_of(tool, "name"),
-                                               "description", word_of(tool, "description"), "parameters", (json_t *)(uintptr_t)schema));
+        json_array_append_new(tools, json_pack("{s:s, s:{s:s, s:s, s:O}}", "type", "function", "function", "name",
+                                               nib_server_json_word(tool, "name"), "description",
+                                               nib_server_json_word(tool, "description"), "parameters", (json_t *)(uintptr_t)schema));
     }
     if (json_array_size(tools)) ask->tools = tools;
     else json_object_del(ask->chat, "tools");
@@ -183,7 +179,7 @@ static nib_status read_tools(nib_server_ask *ask, const char *name, const json_t
 }
 
 static nib_status read_tool_choice(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
-    const char *type = word_of(value, "type");
+    const char *type = nib_server_json_word(value, "type");
     ask->one_call = json_is_true(json_object_get(value, "disable_parallel_tool_use"));
     if (strcmp(type, "auto") == 0) return NIB_OK;
     if (strcmp(type, "any") == 0) ask->tool_choice = NIB_SERVER_TOOLS_REQUIRED;
@@ -191,9 +187,9 @@ static nib_status read_tool_choice(nib_server_ask *ask, const char *name, const 
         ask->tool_choice = NIB_SERVER_TOOLS_NONE;
         json_object_set_new(ask->chat, "tool_choice", json_string("none"));
     }
-    if (strcmp(type, "tool") == 0 && word_of(value, "name")[0]) {
+    if (strcmp(type, "tool") == 0 && nib_server_json_word(value, "name")[0]) {
         ask->tool_choice = NIB_SERVER_TOOLS_NAMED;
-        ask->tool_name = word_of(value, "name");
+        ask->tool_name = nib_server_json_word(value, "name");
     }
     bool is_known = ask->tool_choice != NIB_SERVER_TOOLS_AUTO;
     if (is_known) return NIB_OK;
@@ -201,7 +197,7 @@ static nib_status read_tool_choice(nib_server_ask *ask, const char *name, const 
 }
 
 static nib_status read_thinking(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
-    const char *type = word_of(value, "type");
+    const char *type = nib_server_json_word(value, "type");
     bool is_off = strcmp(type, "disabled") == 0;
     if (!is_off && strcmp(type, "enabled") != 0 && strcmp(type, "adaptive") != 0)
         return nib_server_refuse(fault, "thinking.type", "%s.type is \"%.40s\", expected enabled or disabled", name, type);
@@ -213,7 +209,7 @@ static nib_status read_thinking(nib_server_ask *ask, const char *name, const jso
 static nib_status read_format(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
     const json_t *inner = json_object_get(value, "format"), *format = inner ? inner : value, *schema = json_object_get(format, "schema");
     if (!json_object_get(format, "type") && strcmp(name, "output_config") == 0) return NIB_OK; /* of other things */
-    if (strcmp(word_of(format, "type"), "json_schema") == 0 && schema)
+    if (strcmp(nib_server_json_word(format, "type"), "json_schema") == 0 && schema)
         return nib_server_ask_set_grammar_json(ask, NIB_SYNTAX_JSON_SCHEMA, schema, name, fault);
     return nib_server_refuse(fault, name, "%s: expected the type json_schema and a schema", name);
 }

@@ -66,6 +66,10 @@ static nib_status read_field(nib_server_ask *ask, const nib_server_field *f, con
     double number = 0;
     switch (f->kind) {
     case NIB_SERVER_BOOL: return nib_server_fields_bool(value, f->name, to, fault);
+    case NIB_SERVER_NOT:
+        NIB_TRY(nib_server_fields_bool(value, f->name, to, fault));
+        *(bool *)to = !*(bool *)to;
+        return NIB_OK;
     case NIB_SERVER_STRING: return nib_server_fields_string(value, f->name, to, fault);
     case NIB_SERVER_INT:
         NIB_TRY(nib_server_fields_integer(value, f->name, f->low, f->high, &whole, fault));

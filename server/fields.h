@@ -9,6 +9,7 @@
 
 typedef enum nib_server_kind {
     NIB_SERVER_BOOL,   /* bool */
+    NIB_SERVER_NOT,    /* bool, the opposite of the value */
     NIB_SERVER_INT,    /* int32_t */
     NIB_SERVER_UINT,   /* uint32_t */
     NIB_SERVER_FLOAT,  /* float; whole numbers, too */

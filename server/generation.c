@@ -59,6 +59,13 @@ static void free_answer(nib_server_answer *a) {
     nib_free(a);
 }
 
+void nib_server_reply_json(nib_server_exchange *x, json_t *value) {
+    nib_buf out = {0};
+    nib_server_json_put(value, &out);
+    nib_server_http_reply(x, 200, "application/json", (nib_str){out.ptr, out.len});
+    nib_buf_free(&out);
+}
+
 void nib_server_reply_fault(nib_server_exchange *x, const nib_server_dialect *dialect, const nib_server_fault *fault) {
     nib_buf body = {0};
     char seconds[16];

@@ -136,6 +136,8 @@ void nib_server_generate_none(nib_server *server);
 /* On the loop: every answer ends now, with an error. */
 void nib_server_generate_cut(nib_server *server);
 
+/* Answers 200 with the value, and frees it. */
+void nib_server_reply_json(nib_server_exchange *x, json_t *value);
 /* Answers with a fault in the words of a dialect (NULL: OpenAI's). */
 void nib_server_reply_fault(nib_server_exchange *x, const nib_server_dialect *dialect, const nib_server_fault *fault);
 

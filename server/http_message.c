@@ -1,6 +1,8 @@
 /* server/http_message.c - HTTP/1.x requests, byte by byte as they come (http_message.h). */
 #include "http_message.h"
 
+#include "base/hex.h"
+
 #include <string.h>
 #include <strings.h>
 
@@ -195,12 +197,6 @@ static void take(nib_server_message *m, const char *bytes, size_t n) {
     else if (!nib_buf_append(&m->body, bytes, n)) fault(m, 503, "out of memory");
 }
 
-static int hex_digit(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* The line before a chunk is complete. */
 static void begin_chunk(nib_server_message *m) {
     if (!m->has_size) fault(m, 400, "the length of a chunk is no number");
@@ -212,7 +208,7 @@ static void begin_chunk(nib_server_message *m) {
 
 /* One byte of the lines around chunks. */
 static void feed_chunk_line(nib_server_message *m, char c) {
-    int digit = hex_digit(c);
+    int digit = nib_hex_digit(c);
     if (++m->n_line_bytes > m->max_head) {
         fault(m, 431, "the lines between chunks are longer than this server takes");
     } else if (m->chunk_part == SIZE && digit >= 0) {

@@ -18,6 +18,12 @@ void nib_server_json_put(json_t *value, nib_buf *out);
 /* The value as text, compact, with numbers as the client wrote them; it stays the caller's, and so does the text (nib_free).
  * NULL: memory is out. */
 char *nib_server_json_dump(const json_t *value);
+/* The string at a key of an object, "" when there is none. */
+static inline const char *nib_server_json_word(const json_t *object, const char *key) {
+    const char *word = json_string_value(json_object_get(object, key));
+    return word ? word : "";
+}
+
 /* The bytes of a string. */
 static inline nib_str nib_server_json_text(const json_t *value) {
     return (nib_str){json_string_value(value), json_string_length(value)};

@@ -135,13 +135,6 @@ void nib_server_route_apply_template(nib_server *server, nib_server_exchange *x)
 
 /* ---- /props and /slots */
 
-static void reply(nib_server_exchange *x, json_t *value) {
-    nib_buf out = {0};
-    nib_server_json_put(value, &out);
-    nib_server_http_reply(x, 200, "application/json", (nib_str){out.ptr, out.len});
-    nib_buf_free(&out);
-}
-
 /* What /completion takes when a request says nothing. */
 static json_t *default_params(void) {
     const nib_sampler_params p = NIB_SAMPLER_PARAMS_INIT;
@@ -167,7 +160,7 @@ void nib_server_route_props(nib_server *server, nib_server_exchange *x) {
     json_object_set_new(o, "modalities", json_pack("{s:b, s:b}", "vision", 0, "audio", 0));
     json_object_set_new(o, "build_info", json_string("nib " NIB_VERSION));
     json_object_set_new(o, "is_sleeping", json_false());
-    reply(x, o);
+    nib_server_reply_json(x, o);
 }
 
 static json_t *slot_json(const nib_server *server, size_t id, const nib_server_choice *c) {
@@ -201,5 +194,5 @@ void nib_server_route_slots(nib_server *server, nib_server_exchange *x) {
         nib_server_reply_fault(x, NULL, &fault);
         return;
     }
-    reply(x, slots);
+    nib_server_reply_json(x, slots);
 }

@@ -192,17 +192,10 @@ static json_t *model_json(const nib_server *server) {
     return o;
 }
 
-static void reply(nib_server_exchange *x, json_t *value) {
-    nib_buf out = {0};
-    nib_server_json_put(value, &out);
-    nib_server_http_reply(x, 200, "application/json", (nib_str){out.ptr, out.len});
-    nib_buf_free(&out);
-}
-
 void nib_server_route_ollama_tags(nib_server *server, nib_server_exchange *x) {
     json_t *model = model_json(server);
     json_object_set_new(model, "modified_at", time_json(server->started));
-    reply(x, json_pack("{s:[o]}", "models", model));
+    nib_server_reply_json(x, json_pack("{s:[o]}", "models", model));
 }
 
 void nib_server_route_ollama_ps(nib_server *server, nib_server_exchange *x) {
@@ -210,12 +203,12 @@ void nib_server_route_ollama_ps(nib_server *server, nib_server_exchange *x) {
     json_object_set_new(model, "size_vram", json_integer(0));
     json_object_set_new(model, "expires_at", json_string("9999-12-31T23:59:59Z"));
     json_object_set_new(model, "context_length", json_integer(server->model.max_context));
-    reply(x, json_pack("{s:[o]}", "models", model));
+    nib_server_reply_json(x, json_pack("{s:[o]}", "models", model));
 }
 
 void nib_server_route_ollama_version(nib_server *server, nib_server_exchange *x) {
     (void)server;
-    reply(x, json_pack("{s:s}", "version", API_VERSION));
+    nib_server_reply_json(x, json_pack("{s:s}", "version", API_VERSION));
 }
 
 static void set_info(json_t *info, const char *arch, const char *key, uint64_t value) {

@@ -43,27 +43,6 @@ static nib_status read_tool_choice(nib_server_ask *ask, const char *name, const 
     return read_part(ask, name, value, fault);
 }
 
-static nib_status read_parallel(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
-    bool is_parallel;
-    NIB_TRY(nib_server_fields_bool(value, name, &is_parallel, fault));
-    ask->one_call = !is_parallel;
-    return NIB_OK;
-}
-
-static nib_status read_include_reasoning(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
-    bool is_included;
-    NIB_TRY(nib_server_fields_bool(value, name, &is_included, fault));
-    ask->hides_reasoning = !is_included;
-    return NIB_OK;
-}
-
-static nib_status read_separate_reasoning(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
-    bool is_separate;
-    NIB_TRY(nib_server_fields_bool(value, name, &is_separate, fault));
-    ask->joins_reasoning = !is_separate;
-    return NIB_OK;
-}
-
 static nib_status read_modalities(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
     const char *only = json_string_value(json_array_get(value, 0));
     (void)ask;
@@ -79,11 +58,11 @@ static const nib_server_field chat_fields[] = {
     NIB_SERVER_FIELD("top_logprobs", UINT, n_top, 0, 100),
     NIB_SERVER_FIELD_BY("tools", read_tools),
     NIB_SERVER_FIELD_BY("tool_choice", read_tool_choice),
-    NIB_SERVER_FIELD_BY("parallel_tool_calls", read_parallel),
+    NIB_SERVER_FIELD("parallel_tool_calls", NOT, one_call, 0, 0),
     NIB_SERVER_FIELD_BY("reasoning_effort", read_part),
     NIB_SERVER_FIELD_BY("enable_thinking", read_part),
-    NIB_SERVER_FIELD_BY("include_reasoning", read_include_reasoning),
-    NIB_SERVER_FIELD_BY("separate_reasoning", read_separate_reasoning),
+    NIB_SERVER_FIELD("include_reasoning", NOT, hides_reasoning, 0, 0),
+    NIB_SERVER_FIELD("separate_reasoning", NOT, joins_reasoning, 0, 0),
     NIB_SERVER_FIELD_BY("chat_template_kwargs", read_part),
     NIB_SERVER_FIELD_BY("documents", read_part),
     NIB_SERVER_FIELD_BY("add_generation_prompt", read_part),

@@ -36,20 +36,13 @@ static nib_status read_pooling(nib_server_ask *ask, const char *name, const json
     return ask->pooling ? NIB_OK : nib_server_refuse(fault, name, "%s is \"%.40s\", expected mean, cls or last", name, word);
 }
 
-static nib_status read_normalize(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
-    bool is_normalized;
-    NIB_TRY(nib_server_fields_bool(value, name, &is_normalized, fault));
-    ask->keeps_length = !is_normalized;
-    return NIB_OK;
-}
-
 static const nib_server_field fields[] = {
     NIB_SERVER_FIELD("model", STRING, model, 0, 0),
     NIB_SERVER_FIELD_BY("input", nib_server_openai_prompts),
     NIB_SERVER_FIELD_BY("encoding_format", read_encoding),
     NIB_SERVER_FIELD_BY("dimensions", read_dimensions),
     NIB_SERVER_FIELD_BY("pooling", read_pooling),
-    NIB_SERVER_FIELD_BY("normalize", read_normalize),
+    NIB_SERVER_FIELD("normalize", NOT, keeps_length, 0, 0),
     NIB_SERVER_FIELD("add_special_tokens", BOOL, add_special, 0, 0),
     NIB_SERVER_FIELD("priority", INT, priority, INT32_MIN, INT32_MAX),
     NIB_SERVER_FIELD_UNUSED("user"),

@@ -91,13 +91,6 @@ static nib_status read_salt(nib_server_ask *ask, const char *name, const json_t 
     return NIB_OK;
 }
 
-static nib_status read_skip_special(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
-    bool skips;
-    NIB_TRY(nib_server_fields_bool(value, name, &skips, fault));
-    ask->special = !skips;
-    return NIB_OK;
-}
-
 static nib_status read_best_of(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
     int64_t n;
     const json_t *wanted = json_object_get(ask->body, "n");
@@ -195,7 +188,7 @@ const nib_server_field nib_server_openai_fields[] = {
     FIELD("ignore_eos", BOOL, ignore_eos, 0, 0),
     FIELD("include_stop_str_in_output", BOOL, include_stop, 0, 0),
     FIELD("no_stop_trim", BOOL, include_stop, 0, 0),
-    BY("skip_special_tokens", read_skip_special),
+    NIB_SERVER_FIELD("skip_special_tokens", NOT, special, 0, 0),
     FIELD("priority", INT, priority, INT32_MIN, INT32_MAX),
     BY("cache_salt", read_salt),
     BY("response_format", read_response_format),

@@ -1,4 +1,5 @@
 /* server/openai_models.c - GET /v1/models and /v1/models/{id}. */
+#include "base/hex.h"
 #include "base/status.h"
 #include "internal.h"
 #include "routes.h"
@@ -18,32 +19,19 @@ static json_t *model_json(const nib_server *server, nib_str name) {
     return o;
 }
 
-static void reply(nib_server_exchange *x, json_t *value) {
-    nib_buf out = {0};
-    nib_server_json_put(value, &out);
-    nib_server_http_reply(x, 200, "application/json", (nib_str){out.ptr, out.len});
-    nib_buf_free(&out);
-}
-
 void nib_server_route_models(nib_server *server, nib_server_exchange *x) {
     json_t *list = json_object(), *data = json_array();
     for (size_t i = 0; i < server->config.n_models; i++) json_array_append_new(data, model_json(server, server->config.models[i]));
     json_object_set_new(list, "object", json_string("list"));
     json_object_set_new(list, "data", data);
-    reply(x, list);
-}
-
-static int hex_digit(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    nib_server_reply_json(x, list);
 }
 
 /* Undoes %2F and its like. */
 static void unescape(nib_str text, nib_buf *out) {
     for (size_t i = 0; i < text.len; i++) {
-        int high = text.ptr[i] == '%' && i + 2 < text.len ? hex_digit(text.ptr[i + 1]) : -1;
-        int low = high >= 0 ? hex_digit(text.ptr[i + 2]) : -1;
+        int high = text.ptr[i] == '%' && i + 2 < text.len ? nib_hex_digit(text.ptr[i + 1]) : -1;
+        int low = high >= 0 ? nib_hex_digit(text.ptr[i + 2]) : -1;
         if (low >= 0) i += 2;
         nib_buf_char(out, low >= 0 ? (char)(high << 4 | low) : text.ptr[i]);
     }
@@ -58,7 +46,7 @@ void nib_server_route_model(nib_server *server, nib_server_exchange *x) {
     for (size_t i = 0; i < server->config.n_models; i++) {
         nib_str known = server->config.models[i];
         if (known.len != name.len || (name.len && memcmp(known.ptr, name.ptr, name.len) != 0)) continue;
-        reply(x, model_json(server, known));
+        nib_server_reply_json(x, model_json(server, known));
         nib_buf_free(&name);
         return;
     }

@@ -12,11 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *word_of(const json_t *object, const char *key) {
-    const char *word = json_string_value(json_object_get(object, key));
-    return word ? word : "";
-}
-
 /* The text of a string, or of a list of parts that are text. */
 static nib_status read_text(const json_t *content, const char *path, nib_buf *text, nib_server_fault *fault) {
     nib_str whole = nib_server_json_text(content);
@@ -28,7 +23,8 @@ static nib_status read_text(const json_t *content, const char *path, nib_buf *te
         const json_t *part = json_array_get(content, i);
         nib_str piece = nib_server_json_text(json_object_get(part, "text"));
         if (!piece.ptr)
-            return nib_server_refuse(fault, path, "%s[%zu] is of the type \"%.40s\": nib reads text only", path, i, word_of(part, "type"));
+            return nib_server_refuse(fault, path, "%s[%zu] is of the type \"%.40s\": nib reads text only", path, i,
+                                     nib_server_json_word(part, "type"));
         nib_buf_append(text, piece.ptr, piece.len);
     }
     return NIB_OK;
@@ -65,7 +61,7 @@ static nib_status set_text(reading *r, json_t *message, const char *field, const
 }
 
 static nib_status read_message(reading *r, const json_t *item) {
-    const char *role = word_of(item, "role");
+    const char *role = nib_server_json_word(item, "role");
     json_t *message;
     bool goes_on = strcmp(role, "assistant") == 0 && r->assistant && !json_string_length(json_object_get(r->assistant, "content")) &&
                    !json_object_get(r->assistant, "tool_calls"); /* after its thoughts */
@@ -76,21 +72,22 @@ static nib_status read_message(reading *r, const json_t *item) {
 
 static nib_status read_call(reading *r, const json_t *item) {
     json_t *message = assistant_of(r), *calls = json_object_get(message, "tool_calls");
-    if (!word_of(item, "name")[0] || !json_is_string(json_object_get(item, "arguments")))
+    if (!nib_server_json_word(item, "name")[0] || !json_is_string(json_object_get(item, "arguments")))
         return nib_server_refuse(r->fault, r->path, "%s: a function_call needs a name and arguments, a string", r->path);
     if (!calls) json_object_set_new(message, "tool_calls", calls = json_array());
-    json_array_append_new(calls, json_pack("{s:s, s:s, s:{s:s, s:O}}", "id", word_of(item, "call_id"), "type", "function", "function",
-                                           "name", word_of(item, "name"), "arguments", json_object_get(item, "arguments")));
+    json_array_append_new(calls, json_pack("{s:s, s:s, s:{s:s, s:O}}", "id", nib_server_json_word(item, "call_id"), "type", "function",
+                                           "function", "name", nib_server_json_word(item, "name"), "arguments",
+                                           json_object_get(item, "arguments")));
     return NIB_OK;
 }
 
 static nib_status read_item(reading *r, const json_t *item) {
-    const char *type = word_of(item, "type");
+    const char *type = nib_server_json_word(item, "type");
     if (!type[0] || strcmp(type, "message") == 0) return read_message(r, item);
     if (strcmp(type, "function_call") == 0) return read_call(r, item);
     if (strcmp(type, "function_call_output") == 0) {
         json_t *message = add_message(r, "tool");
-        json_object_set_new(message, "tool_call_id", json_string(word_of(item, "call_id")));
+        json_object_set_new(message, "tool_call_id", json_string(nib_server_json_word(item, "call_id")));
         return set_text(r, message, "content", json_object_get(item, "output"));
     }
     if (strcmp(type, "reasoning") == 0) {
@@ -144,9 +141,9 @@ static nib_status read_tools(nib_server_ask *ask, const char *name, const json_t
         json_t *function = json_copy((json_t *)(uintptr_t)tool);
         json_object_del(function, "type");
         json_array_append_new(tools, json_pack("{s:s, s:o}", "type", "function", "function", function));
-        if (strcmp(word_of(tool, "type"), "function") != 0)
+        if (strcmp(nib_server_json_word(tool, "type"), "function") != 0)
             return nib_server_refuse(fault, name, "%s[%zu] is of the type \"%.40s\": only functions can be called", name, i,
-                                     word_of(tool, "type"));
+                                     nib_server_json_word(tool, "type"));
     }
     if (json_array_size(tools)) ask->tools = tools;
     else json_object_del(ask->chat, "tools");
@@ -154,7 +151,7 @@ static nib_status read_tools(nib_server_ask *ask, const char *name, const json_t
 }
 
 static nib_status read_tool_choice(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
-    const char *word = json_is_object(value) ? word_of(value, "type") : json_string_value(value);
+    const char *word = json_is_object(value) ? nib_server_json_word(value, "type") : json_string_value(value);
     if (!word) word = "";
     if (strcmp(word, "auto") == 0) return NIB_OK;
     if (strcmp(word, "required") == 0) ask->tool_choice = NIB_SERVER_TOOLS_REQUIRED;
@@ -162,24 +159,17 @@ static nib_status read_tool_choice(nib_server_ask *ask, const char *name, const 
         ask->tool_choice = NIB_SERVER_TOOLS_NONE;
         json_object_set_new(ask->chat, name, json_string("none"));
     }
-    if (strcmp(word, "function") == 0 && word_of(value, "name")[0]) {
+    if (strcmp(word, "function") == 0 && nib_server_json_word(value, "name")[0]) {
         ask->tool_choice = NIB_SERVER_TOOLS_NAMED;
-        ask->tool_name = word_of(value, "name");
+        ask->tool_name = nib_server_json_word(value, "name");
     }
     if (ask->tool_choice != NIB_SERVER_TOOLS_AUTO) return NIB_OK;
     return nib_server_refuse(fault, name, "%s must be auto, none, required, or a function by its name", name);
 }
 
-static nib_status read_parallel(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
-    bool is_parallel;
-    NIB_TRY(nib_server_fields_bool(value, name, &is_parallel, fault));
-    ask->one_call = !is_parallel;
-    return NIB_OK;
-}
-
 static nib_status read_format(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
     const json_t *format = json_object_get(value, "format"), *schema = json_object_get(format, "schema");
-    const char *type = word_of(format, "type");
+    const char *type = nib_server_json_word(format, "type");
     if (!json_is_object(value))
         return nib_server_refuse(fault, name, "%s is %s, expected an object", name, nib_server_fields_kind_of(value));
     if (!format || json_is_null(format) || strcmp(type, "text") == 0) return NIB_OK;
@@ -195,7 +185,7 @@ static nib_status read_reasoning(nib_server_ask *ask, const char *name, const js
     if (!json_is_object(value))
         return nib_server_refuse(fault, name, "%s is %s, expected an object", name, nib_server_fields_kind_of(value));
     if (json_is_string(effort)) json_object_set(ask->chat, "reasoning_effort", effort);
-    if (strcmp(word_of(value, "effort"), "none") == 0) json_object_set_new(ask->chat, "enable_thinking", json_false());
+    if (strcmp(nib_server_json_word(value, "effort"), "none") == 0) json_object_set_new(ask->chat, "enable_thinking", json_false());
     return NIB_OK;
 }
 
@@ -211,7 +201,7 @@ static const nib_server_field fields[] = {
     NIB_SERVER_FIELD_BY("max_output_tokens", read_max),
     NIB_SERVER_FIELD_BY("tools", read_tools),
     NIB_SERVER_FIELD_BY("tool_choice", read_tool_choice),
-    NIB_SERVER_FIELD_BY("parallel_tool_calls", read_parallel),
+    NIB_SERVER_FIELD("parallel_tool_calls", NOT, one_call, 0, 0),
     NIB_SERVER_FIELD_BY("text", read_format),
     NIB_SERVER_FIELD_BY("reasoning", read_reasoning),
     NIB_SERVER_FIELD_BY("truncation", read_truncation),

@@ -1,6 +1,7 @@
 /* base/json_text.c - see json_text.h. */
 #include "base/json_text.h"
 
+#include "base/hex.h"
 #include "base/utf8.h"
 
 #include <string.h>
@@ -32,7 +33,7 @@ static bool read_hex(nib_json_cursor *c, uint32_t *x) {
     *x = 0;
     for (int i = 0; i < 4; i++, c->at++) {
         char d = c->at < c->end ? *c->at : 0;
-        int digit = d >= '0' && d <= '9' ? d - '0' : (d | 32) >= 'a' && (d | 32) <= 'f' ? (d | 32) - 'a' + 10 : -1;
+        int digit = nib_hex_digit(d);
         if (digit < 0) return nib_json_fail(c, "four hexadecimal digits were expected");
         *x = *x << 4 | (uint32_t)digit;
     }

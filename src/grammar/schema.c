@@ -146,12 +146,12 @@ static void take_branches(nib_grammar_schema *s, const nib_grammar_conj *conj, s
     bool is_one = strcmp(keyword, "oneOf") == 0;
     unsigned types = nib_grammar_conj_types(s, conj);
     if (list->kind != NIB_GRAMMAR_JSON_ARRAY || !list->n)
-        nib_grammar_schema_fail(s, NIB_E_FORMAT, list, "a list of schemas was expected");
+        nib_grammar_fail_at(s->b, NIB_E_FORMAT, list, "a list of schemas was expected");
     for (const nib_grammar_json *x = list->first; x && !nib_grammar_schema_failed(s); x = x->next) {
         for (const nib_grammar_json *y = x->next; is_one && y && !nib_grammar_schema_failed(s); y = y->next)
             if (!nib_grammar_schema_apart(s, x, y, types, 0))
-                nib_grammar_schema_fail(
-                    s, NIB_E_UNSUPPORTED, y,
+                nib_grammar_fail_at(
+                    s->b, NIB_E_UNSUPPORTED, y,
                     "branches %u and %u of oneOf may both hold for a value: use anyOf, or tell them apart by type "
                     "or by a required property with const or enum",
                     x->index, y->index);
@@ -223,7 +223,7 @@ void nib_grammar_schema_definitions(nib_grammar_schema *s, const nib_grammar_jso
     for (size_t i = 0; i < 2; i++) {
         const nib_grammar_json *list = nib_grammar_json_get(schema, holders[i]);
         if (list && list->kind != NIB_GRAMMAR_JSON_OBJECT)
-            nib_grammar_schema_fail(s, NIB_E_FORMAT, list, "%s is an object of schemas", holders[i]);
+            nib_grammar_fail_at(s->b, NIB_E_FORMAT, list, "%s is an object of schemas", holders[i]);
         for (const nib_grammar_json *c = list ? list->first : NULL; c && !nib_grammar_schema_failed(s); c = c->next) {
             nib_grammar_conj conj = {0};
             nib_grammar_conj_add(s, &conj, c, 0);

@@ -66,8 +66,8 @@ typedef struct nib_grammar_schema {
 
 void nib_grammar_schema_free(nib_grammar_schema *s);
 /* Fails with the pointer of a place and a message. */
-void nib_grammar_schema_fail(nib_grammar_schema *s, nib_status code, const nib_grammar_json *at, const char *format,
-                             ...) __attribute__((format(printf, 4, 5)));
+void nib_grammar_fail_at(nib_grammar_build *b, nib_status code, const nib_grammar_json *at, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 bool nib_grammar_schema_failed(const nib_grammar_schema *s);
 
 /* ---- conjunctions (schema_conj.c) */

@@ -41,9 +41,9 @@ static uint32_t prefix_length(nib_grammar_schema *s, const nib_grammar_conj *con
     for (size_t k = 0; k < conj->n; k++) {
         const nib_grammar_json *schema = conj->terms[k].schema, *prefix = prefix_of(schema);
         if (prefix && prefix->kind != NIB_GRAMMAR_JSON_ARRAY)
-            nib_grammar_schema_fail(s, NIB_E_FORMAT, prefix, "a list of schemas was expected");
+            nib_grammar_fail_at(s->b, NIB_E_FORMAT, prefix, "a list of schemas was expected");
         else if (prefix && prefix->n > MAX_PREFIX)
-            nib_grammar_schema_fail(s, NIB_E_LIMIT, prefix, "more than %d items with schemas of their own", MAX_PREFIX);
+            nib_grammar_fail_at(s->b, NIB_E_LIMIT, prefix, "more than %d items with schemas of their own", MAX_PREFIX);
         else if (prefix && prefix->n > n)
             n = prefix->n;
     }
@@ -54,7 +54,7 @@ static void check_unique(nib_grammar_schema *s, const nib_grammar_conj *conj, ui
     const nib_grammar_json *unique;
     for (size_t i = 0; (unique = nib_grammar_conj_next(conj, &i, "uniqueItems")) != NULL;)
         if (unique->kind == NIB_GRAMMAR_JSON_TRUE && max > 1)
-            nib_grammar_schema_fail(s, NIB_E_UNSUPPORTED, unique,
+            nib_grammar_fail_at(s->b, NIB_E_UNSUPPORTED, unique,
                                     "uniqueItems is supported with maxItems 1 or less only");
 }
 

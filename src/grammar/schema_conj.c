@@ -1,5 +1,6 @@
 /* grammar/schema_conj.c - conjunctions of schemas: what belongs to them, what they say together, and whether two
  * schemas are apart. */
+#include "base/hex.h"
 #include "base/status.h"
 #include "grammar/number.h"
 #include "grammar/schema.h"
@@ -15,8 +16,7 @@ bool nib_grammar_schema_failed(const nib_grammar_schema *s) {
     return s->b->status != NIB_OK;
 }
 
-void nib_grammar_schema_fail(nib_grammar_schema *s, nib_status code, const nib_grammar_json *at, const char *format,
-                             ...) {
+void nib_grammar_fail_at(nib_grammar_build *b, nib_status code, const nib_grammar_json *at, const char *format, ...) {
     char message[256];
     nib_buf pointer = {0};
     va_list args;
@@ -24,7 +24,7 @@ void nib_grammar_schema_fail(nib_grammar_schema *s, nib_status code, const nib_g
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
     nib_grammar_json_pointer(at, &pointer);
-    nib_grammar_build_fail(s->b, code, at->offset, "%.*s: %s", NIB_STR_ARG(pointer), message);
+    nib_grammar_build_fail(b, code, at->offset, "%.*s: %s", NIB_STR_ARG(pointer), message);
     nib_buf_free(&pointer);
 }
 
@@ -41,7 +41,7 @@ void nib_grammar_conj_add(nib_grammar_schema *s, nib_grammar_conj *conj, const n
         return;
     }
     if (schema->kind != NIB_GRAMMAR_JSON_OBJECT) {
-        nib_grammar_schema_fail(s, NIB_E_FORMAT, schema, "a schema was expected: an object, true or false");
+        nib_grammar_fail_at(s->b, NIB_E_FORMAT, schema, "a schema was expected: an object, true or false");
         return;
     }
     for (size_t i = 0; i < conj->n; i++)
@@ -50,7 +50,7 @@ void nib_grammar_conj_add(nib_grammar_schema *s, nib_grammar_conj *conj, const n
             return;
         }
     if (conj->n >= MAX_TERMS)
-        nib_grammar_schema_fail(s, NIB_E_LIMIT, schema, "more than %d schemas for one value", MAX_TERMS);
+        nib_grammar_fail_at(s->b, NIB_E_LIMIT, schema, "more than %d schemas for one value", MAX_TERMS);
     else if (!nib_grow(&conj->terms, &conj->capacity, conj->n + 1, sizeof *conj->terms))
         nib_grammar_build_fail(s->b, NIB_E_NOMEM, NIB_NO_OFFSET, "no memory for a schema");
     else
@@ -65,10 +65,6 @@ nib_grammar_conj nib_grammar_conj_copy(nib_grammar_schema *s, const nib_grammar_
 
 /* ---- references */
 
-static int hex_digit(char c) {
-    return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
-}
-
 /* One step of a pointer, with %HH, ~1 and ~0 read, in out. Returns its length, or SIZE_MAX when it is malformed or
  * long. */
 static size_t read_step(nib_str *left, char *out, size_t size) {
@@ -78,8 +74,8 @@ static size_t read_step(nib_str *left, char *out, size_t size) {
         left->len--;
         if (n == size) return SIZE_MAX;
         if (c == '%') {
-            if (left->len < 2 || hex_digit(left->ptr[0]) < 0 || hex_digit(left->ptr[1]) < 0) return SIZE_MAX;
-            c = (char)(hex_digit(left->ptr[0]) << 4 | hex_digit(left->ptr[1]));
+            if (left->len < 2 || nib_hex_digit(left->ptr[0]) < 0 || nib_hex_digit(left->ptr[1]) < 0) return SIZE_MAX;
+            c = (char)(nib_hex_digit(left->ptr[0]) << 4 | nib_hex_digit(left->ptr[1]));
             left->ptr += 2;
             left->len -= 2;
         } else if (c == '~') {
@@ -126,7 +122,7 @@ const nib_grammar_json *nib_grammar_schema_resolve(nib_grammar_schema *s, const 
     nib_str left = ref->text;
     char step[512];
     if (ref->kind != NIB_GRAMMAR_JSON_STRING) {
-        nib_grammar_schema_fail(s, NIB_E_FORMAT, ref, "a reference is a string");
+        nib_grammar_fail_at(s->b, NIB_E_FORMAT, ref, "a reference is a string");
         return NULL;
     }
     if (id && id->text.len && left.len >= id->text.len && memcmp(left.ptr, id->text.ptr, id->text.len) == 0 &&
@@ -134,7 +130,7 @@ const nib_grammar_json *nib_grammar_schema_resolve(nib_grammar_schema *s, const 
         left.ptr += id->text.len;
         left.len -= id->text.len;
     } else if (!left.len || *left.ptr != '#') {
-        nib_grammar_schema_fail(s, NIB_E_UNSUPPORTED, ref,
+        nib_grammar_fail_at(s->b, NIB_E_UNSUPPORTED, ref,
                                 "only references into the schema itself are followed: #/$defs/…");
         return NULL;
     }
@@ -147,7 +143,7 @@ const nib_grammar_json *nib_grammar_schema_resolve(nib_grammar_schema *s, const 
             size_t n = read_step(&left, step, sizeof step);
             node = n == SIZE_MAX ? NULL : child(node, (nib_str){step, n});
         }
-    if (!node) nib_grammar_schema_fail(s, NIB_E_FORMAT, ref, "nothing stands at %.*s", NIB_STR_ARG(ref->text));
+    if (!node) nib_grammar_fail_at(s->b, NIB_E_FORMAT, ref, "nothing stands at %.*s", NIB_STR_ARG(ref->text));
     return node;
 }
 
@@ -168,7 +164,7 @@ static void check_keywords(nib_grammar_schema *s, const nib_grammar_json *schema
         size_t i = 0, n = sizeof keywords / sizeof *keywords;
         while (i < n && !nib_grammar_json_is(k->key, keywords[i].name)) i++;
         if (i == n || keywords[i].treatment == REFUSED)
-            nib_grammar_schema_fail(s, NIB_E_UNSUPPORTED, k, "the keyword \"%.*s\" is not %s", NIB_STR_ARG(k->key),
+            nib_grammar_fail_at(s->b, NIB_E_UNSUPPORTED, k, "the keyword \"%.*s\" is not %s", NIB_STR_ARG(k->key),
                                     i == n ? "known" : "supported");
     }
 }
@@ -186,11 +182,11 @@ void nib_grammar_conj_close(nib_grammar_schema *s, nib_grammar_conj *conj) {
         const nib_grammar_json *target =
             ref && !nib_grammar_schema_failed(s) ? nib_grammar_schema_resolve(s, ref) : NULL;
         if (target == schema)
-            nib_grammar_schema_fail(s, NIB_E_FORMAT, ref, "the reference leads back to itself");
+            nib_grammar_fail_at(s->b, NIB_E_FORMAT, ref, "the reference leads back to itself");
         else if (target)
             nib_grammar_conj_add(s, conj, target, 0);
         if (all && (all->kind != NIB_GRAMMAR_JSON_ARRAY || !all->n))
-            nib_grammar_schema_fail(s, NIB_E_FORMAT, all, "allOf is a list of schemas");
+            nib_grammar_fail_at(s->b, NIB_E_FORMAT, all, "allOf is a list of schemas");
         for (const nib_grammar_json *c = all ? all->first : NULL; c && !nib_grammar_schema_failed(s); c = c->next)
             nib_grammar_conj_add(s, conj, c, 0);
     }
@@ -211,7 +207,7 @@ uint32_t nib_grammar_schema_count(nib_grammar_schema *s, const nib_grammar_json 
     bool ok = value->kind == NIB_GRAMMAR_JSON_NUMBER && nib_grammar_decimal_read(value->text, &d) && !d.is_negative &&
               !d.n_frac;
     for (size_t i = 0; ok && i < d.n_int && n < UINT32_MAX; i++) n = n * 10 + (uint64_t)(d.digits[i] - '0');
-    if (!ok) nib_grammar_schema_fail(s, NIB_E_FORMAT, value, "a whole number from 0 on was expected");
+    if (!ok) nib_grammar_fail_at(s->b, NIB_E_FORMAT, value, "a whole number from 0 on was expected");
     return n < NIB_GRAMMAR_NO ? (uint32_t)n : NIB_GRAMMAR_NO - 1;
 }
 
@@ -272,7 +268,7 @@ static unsigned type_bits(nib_grammar_schema *s, const nib_grammar_json *name) {
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (name->kind == NIB_GRAMMAR_JSON_STRING && nib_grammar_json_is(name->text, types[i].name))
             return types[i].bits;
-    nib_grammar_schema_fail(s, NIB_E_FORMAT, name,
+    nib_grammar_fail_at(s->b, NIB_E_FORMAT, name,
                             "no type: null, boolean, object, array, string, number or integer was expected");
     return 0;
 }
@@ -292,7 +288,7 @@ static unsigned types_not_excluded(nib_grammar_schema *s, const nib_grammar_json
     unsigned bits = type && not ->n == 1 ? type_list(s, type) : 0;
     bool is_split = bits & NIB_GRAMMAR_T_INTEGER && !(bits & NIB_GRAMMAR_T_FRACTION);
     if (!type || not ->n != 1 || is_split)
-        nib_grammar_schema_fail(s, NIB_E_UNSUPPORTED, not,
+        nib_grammar_fail_at(s->b, NIB_E_UNSUPPORTED, not,
                                 "not is supported with true, false, {} and types other than integer only");
     return NIB_GRAMMAR_T_ALL & ~bits;
 }

@@ -41,7 +41,7 @@ static void add_key(object *o, nib_str name, const nib_grammar_json *at) {
     for (size_t i = 0; i < o->keys.n; i++)
         if (same(o->keys.names[i], name)) return;
     if (o->keys.n >= MAX_KEYS)
-        nib_grammar_schema_fail(o->s, NIB_E_LIMIT, at, "more than %d keys", MAX_KEYS);
+        nib_grammar_fail_at(o->s->b, NIB_E_LIMIT, at, "more than %d keys", MAX_KEYS);
     else if (!nib_grow(&o->keys.names, &o->keys.capacity, o->keys.n + 1, sizeof *o->keys.names))
         nib_grammar_build_fail(o->s->b, NIB_E_NOMEM, NIB_NO_OFFSET, "no memory for keys");
     else
@@ -61,15 +61,15 @@ static void find_keys(object *o) {
     nib_grammar_schema *s = o->s;
     for (size_t i = 0; (value = nib_grammar_conj_next(o->conj, &i, "properties")) != NULL;) {
         if (value->kind != NIB_GRAMMAR_JSON_OBJECT)
-            nib_grammar_schema_fail(s, NIB_E_FORMAT, value, "properties is an object of schemas");
+            nib_grammar_fail_at(s->b, NIB_E_FORMAT, value, "properties is an object of schemas");
         for (const nib_grammar_json *c = value->first; c && !nib_grammar_schema_failed(s); c = c->next)
             add_key(o, c->key, c);
     }
     for (size_t i = 0; (value = nib_grammar_conj_next(o->conj, &i, "required")) != NULL;) {
         if (value->kind != NIB_GRAMMAR_JSON_ARRAY)
-            nib_grammar_schema_fail(s, NIB_E_FORMAT, value, "required is a list of keys");
+            nib_grammar_fail_at(s->b, NIB_E_FORMAT, value, "required is a list of keys");
         for (const nib_grammar_json *c = value->first; c && !nib_grammar_schema_failed(s); c = c->next) {
-            if (c->kind != NIB_GRAMMAR_JSON_STRING) nib_grammar_schema_fail(s, NIB_E_FORMAT, c, "a key is a string");
+            if (c->kind != NIB_GRAMMAR_JSON_STRING) nib_grammar_fail_at(s->b, NIB_E_FORMAT, c, "a key is a string");
             add_key(o, c->text, c);
         }
     }
@@ -82,13 +82,13 @@ static void find_patterns(object *o) {
     nib_grammar_schema *s = o->s;
     for (size_t i = 0; (value = nib_grammar_conj_next(o->conj, &i, "patternProperties")) != NULL;) {
         if (value->kind != NIB_GRAMMAR_JSON_OBJECT)
-            nib_grammar_schema_fail(s, NIB_E_FORMAT, value, "patternProperties is an object of schemas");
+            nib_grammar_fail_at(s->b, NIB_E_FORMAT, value, "patternProperties is an object of schemas");
         for (const nib_grammar_json *c = value->first; c && !nib_grammar_schema_failed(s); c = c->next) {
             size_t k = 0;
             while (k < o->patterns.n && !same(o->patterns.texts[k], c->key)) k++;
             if (k < o->patterns.n) continue;
             if (k == MAX_PATTERNS) {
-                nib_grammar_schema_fail(s, NIB_E_LIMIT, c, "more than %d patterns of keys", MAX_PATTERNS);
+                nib_grammar_fail_at(s->b, NIB_E_LIMIT, c, "more than %d patterns of keys", MAX_PATTERNS);
                 return;
             }
             o->patterns.texts[k] = c->key;
@@ -148,7 +148,7 @@ static void find_names(object *o) {
             size_t n = 0;
             while (n < sizeof known / sizeof *known && !nib_grammar_json_is(k->key, known[n])) n++;
             if (n == sizeof known / sizeof *known)
-                nib_grammar_schema_fail(s, NIB_E_UNSUPPORTED, k,
+                nib_grammar_fail_at(s->b, NIB_E_UNSUPPORTED, k,
                                         "not supported in propertyNames; enum, const, pattern and lengths are");
             nib_grammar_pattern p = {0};
             if (nib_grammar_json_is(k->key, "enum")) names_of_list(o, k);
@@ -173,7 +173,7 @@ static void find_names(object *o) {
         nib_grammar_pattern_cut(s->b, &o->names, conj.is_never ? 1 : min, conj.is_never ? 0 : max);
     }
     if (!(nib_grammar_conj_types(s, &conj) & NIB_GRAMMAR_T_STRING) && !nib_grammar_schema_failed(s) && conj.n)
-        nib_grammar_schema_fail(s, NIB_E_UNSUPPORTED, conj.terms[0].schema, "propertyNames that are no strings");
+        nib_grammar_fail_at(s->b, NIB_E_UNSUPPORTED, conj.terms[0].schema, "propertyNames that are no strings");
     nib_grammar_conj_free(&conj);
 }
 
@@ -332,7 +332,7 @@ static void draw_object(object *o, uint32_t rule) {
     draw_keys(o);
     bool is_open = draw_others(o);
     if (is_open && min > 1 && !nib_grammar_schema_failed(s)) /* a key that stands twice would count twice */
-        nib_grammar_schema_fail(s, NIB_E_UNSUPPORTED, least,
+        nib_grammar_fail_at(s->b, NIB_E_UNSUPPORTED, least,
                                 "minProperties above 1 needs additionalProperties: false, and no patternProperties");
     if (nib_grammar_schema_failed(s) || min > max || (!is_open && min > o->keys.n)) return; /* none */
     nib_grammar_rule *r = &b->rules[rule].rule;

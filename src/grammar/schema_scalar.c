@@ -51,7 +51,7 @@ static bool read_patterns(nib_grammar_schema *s, const nib_grammar_conj *conj, n
         const nib_grammar_json *format = nib_grammar_json_get(conj->terms[i].schema, "format");
         nib_grammar_pattern one = {0};
         if (pattern && pattern->kind != NIB_GRAMMAR_JSON_STRING)
-            nib_grammar_schema_fail(s, NIB_E_FORMAT, pattern, "a pattern is a string");
+            nib_grammar_fail_at(s->b, NIB_E_FORMAT, pattern, "a pattern is a string");
         if (pattern && !nib_grammar_schema_failed(s)) {
             nib_grammar_pattern_read(s->b, pattern->text, 0, true, &one);
             meet(s, all, &has_one, &one);
@@ -60,7 +60,7 @@ static bool read_patterns(nib_grammar_schema *s, const nib_grammar_conj *conj, n
         if (!format || nib_grammar_schema_failed(s)) continue;
         const char *expression = format_expression(format->text);
         if (!expression) {
-            nib_grammar_schema_fail(s, NIB_E_UNSUPPORTED, format, "the format \"%.*s\" is not supported",
+            nib_grammar_fail_at(s->b, NIB_E_UNSUPPORTED, format, "the format \"%.*s\" is not supported",
                                     NIB_STR_ARG(format->text));
             break;
         }
@@ -109,9 +109,9 @@ static void read_bound(nib_grammar_schema *s, const nib_grammar_conj *conj, bool
     for (int k = 0; k < 2; k++)
         for (size_t i = 0; (value = nib_grammar_conj_next(conj, &i, words[is_low][k])) != NULL;) {
             if (value->kind != NIB_GRAMMAR_JSON_NUMBER)
-                nib_grammar_schema_fail(s, NIB_E_FORMAT, value, "a bound is a number");
+                nib_grammar_fail_at(s->b, NIB_E_FORMAT, value, "a bound is a number");
             else if (!nib_grammar_decimal_read(value->text, &d))
-                nib_grammar_schema_fail(s, NIB_E_LIMIT, value, "a bound of more than %d digits",
+                nib_grammar_fail_at(s->b, NIB_E_LIMIT, value, "a bound of more than %d digits",
                                         NIB_GRAMMAR_MAX_DIGITS);
             if (nib_grammar_schema_failed(s)) return;
             int c = out->is_set ? nib_grammar_decimal_compare(&d, out) : 0;
@@ -131,9 +131,9 @@ static uint32_t read_multiple(nib_grammar_schema *s, const nib_grammar_conj *con
         bool is_whole =
             value->kind == NIB_GRAMMAR_JSON_NUMBER && nib_grammar_decimal_read(value->text, &d) && !d.n_frac;
         if (!is_whole)
-            nib_grammar_schema_fail(s, NIB_E_UNSUPPORTED, value, "multipleOf is supported with whole numbers only");
+            nib_grammar_fail_at(s->b, NIB_E_UNSUPPORTED, value, "multipleOf is supported with whole numbers only");
         uint32_t n = is_whole ? nib_grammar_schema_count(s, value) : 1;
-        if (!n) nib_grammar_schema_fail(s, NIB_E_FORMAT, value, "multipleOf is greater than 0");
+        if (!n) nib_grammar_fail_at(s->b, NIB_E_FORMAT, value, "multipleOf is greater than 0");
         uint64_t a = all, b = n ? n : 1;
         while (b) {
             uint64_t rest = a % b;
@@ -141,7 +141,7 @@ static uint32_t read_multiple(nib_grammar_schema *s, const nib_grammar_conj *con
             b = rest;
         }
         all = all / a * (n ? n : 1);
-        if (all > 100000) nib_grammar_schema_fail(s, NIB_E_LIMIT, value, "multiples of more than 100000");
+        if (all > 100000) nib_grammar_fail_at(s->b, NIB_E_LIMIT, value, "multiples of more than 100000");
         if (nib_grammar_schema_failed(s)) return 1;
     }
     return (uint32_t)all;
@@ -333,7 +333,7 @@ static const nib_grammar_json *find_values(nib_grammar_schema *s, const nib_gram
         const nib_grammar_json *one = nib_grammar_json_get(conj->terms[i].schema, "const");
         const nib_grammar_json *list = nib_grammar_json_get(conj->terms[i].schema, "enum");
         if (list && list->kind != NIB_GRAMMAR_JSON_ARRAY)
-            nib_grammar_schema_fail(s, NIB_E_FORMAT, list, "enum is a list of values");
+            nib_grammar_fail_at(s->b, NIB_E_FORMAT, list, "enum is a list of values");
         *is_const = one != NULL;
         if (one) return one;
         if (list) found = list;

@@ -190,7 +190,7 @@ static bool is_word(nib_str name) {
 /* name(key=value, …) */
 static void draw_python(nib_chat_shape *d, size_t tool, uint32_t rule) {
     if (!is_word(d->tools[tool].name))
-        nib_chat_shape_fail(d, NIB_E_UNSUPPORTED, d->tools[tool].node, "the name of the tool is no word, as this format has them");
+        nib_grammar_fail_at(d->b, NIB_E_UNSUPPORTED, d->tools[tool].node, "the name of the tool is no word, as this format has them");
     uint32_t args = nib_chat_shape_keywords(d, tool);
     if (nib_chat_shape_failed(d)) return;
     uint32_t at = text(d, text(d, d->b->rules[rule].rule.start, d->tools[tool].name), (nib_str){"(", 1});

@@ -74,8 +74,6 @@ void nib_chat_shape_read_tools(nib_chat_shape *d);
 void nib_chat_shape_free_tools(nib_chat_shape *d);
 /* All rules that the schemas asked for. */
 void nib_chat_shape_fill(nib_chat_shape *d);
-void nib_chat_shape_fail(nib_chat_shape *d, nib_status code, const nib_grammar_json *at, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
 
 /* rule.c. Draws what follows the opening of rule i, which is behind the node d->opened[i]. */
 void nib_chat_shape_draw_rule(nib_chat_shape *d, size_t i);

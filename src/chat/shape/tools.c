@@ -8,18 +8,6 @@
 
 enum { MAX_TOOLS = 1024 };
 
-void nib_chat_shape_fail(nib_chat_shape *d, nib_status code, const nib_grammar_json *at, const char *format, ...) {
-    char message[256];
-    nib_buf pointer = {0};
-    va_list args;
-    va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
-    va_end(args);
-    nib_grammar_json_pointer(at, &pointer);
-    nib_grammar_build_fail(d->b, code, at->offset, "%.*s: %s", NIB_STR_ARG(pointer), message);
-    nib_buf_free(&pointer);
-}
-
 static const nib_grammar_json *parse(nib_chat_shape *d, const char *text, size_t len) {
     nib_error err = {0};
     const nib_grammar_json *json = nib_grammar_json_read((nib_str){text, len}, d->b->limits->max_depth, &d->arena, &err);
@@ -34,12 +22,12 @@ static bool is_name_char(char c) {
 /* A name that every format can write and read back. */
 static void check_name(nib_chat_shape *d, const nib_grammar_json *name, const nib_grammar_json *function) {
     if (!name || name->kind != NIB_GRAMMAR_JSON_STRING || !name->text.len || name->text.len > 256) {
-        nib_chat_shape_fail(d, NIB_E_FORMAT, name ? name : function, "the name of a tool is a string of 1 to 256 bytes");
+        nib_grammar_fail_at(d->b, NIB_E_FORMAT, name ? name : function, "the name of a tool is a string of 1 to 256 bytes");
         return;
     }
     for (size_t i = 0; i < name->text.len; i++)
         if (!is_name_char(name->text.ptr[i]))
-            nib_chat_shape_fail(d, NIB_E_UNSUPPORTED, name, "a name with blanks, quotes, brackets or the like cannot be called");
+            nib_grammar_fail_at(d->b, NIB_E_UNSUPPORTED, name, "a name with blanks, quotes, brackets or the like cannot be called");
 }
 
 static bool is_wanted(const nib_chat_shape *d, nib_str name) {
@@ -51,7 +39,7 @@ static void add_tool(nib_chat_shape *d, const nib_grammar_json *node) {
     const nib_grammar_json *function = nib_grammar_json_get(node, "function");
     if (!function) function = node;
     if (function->kind != NIB_GRAMMAR_JSON_OBJECT) {
-        nib_chat_shape_fail(d, NIB_E_FORMAT, function, "a tool is an object");
+        nib_grammar_fail_at(d->b, NIB_E_FORMAT, function, "a tool is an object");
         return;
     }
     const nib_grammar_json *name = nib_grammar_json_get(function, "name");
@@ -79,7 +67,7 @@ void nib_chat_shape_read_tools(nib_chat_shape *d) {
     const nib_grammar_json *list = parse(d, d->config->tools, d->config->tools_len);
     if (nib_chat_shape_failed(d)) return;
     if (list->kind != NIB_GRAMMAR_JSON_ARRAY || !list->n || list->n > MAX_TOOLS) {
-        nib_chat_shape_fail(d, NIB_E_FORMAT, list, "a list of 1 to %d tools was expected", MAX_TOOLS);
+        nib_grammar_fail_at(d->b, NIB_E_FORMAT, list, "a list of 1 to %d tools was expected", MAX_TOOLS);
         return;
     }
     d->tools = nib_arena_alloc(&d->arena, list->n * sizeof *d->tools);

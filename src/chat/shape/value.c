@@ -229,7 +229,7 @@ static bool is_key(nib_str key) {
 
 static void check_key(const members *m, nib_str key) {
     if (!is_key(key))
-        nib_chat_shape_fail(m->d, NIB_E_UNSUPPORTED, m->s->root, "the format cannot write a parameter of the name \"%.*s\"",
+        nib_grammar_fail_at(m->d->b, NIB_E_UNSUPPORTED, m->s->root, "the format cannot write a parameter of the name \"%.*s\"",
                             NIB_STR_ARG(key));
 }
 
@@ -314,7 +314,7 @@ static nib_grammar_piece draw_keyword(void *user, nib_str key, nib_grammar_conj 
         is_word = is_word && (is_letter || (i && c >= '0' && c <= '9'));
     }
     if (!is_word)
-        nib_chat_shape_fail(m->d, NIB_E_UNSUPPORTED, m->s->root, "the format cannot write a parameter of the name \"%.*s\"",
+        nib_grammar_fail_at(m->d->b, NIB_E_UNSUPPORTED, m->s->root, "the format cannot write a parameter of the name \"%.*s\"",
                             NIB_STR_ARG(key));
     nib_grammar_piece piece = {nib_grammar_node(b), nib_grammar_node(b)}, text = nib_grammar_text(b, key);
     uint32_t from = nib_grammar_node(b), equal = nib_grammar_node(b);
