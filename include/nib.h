@@ -741,8 +741,8 @@ NIB_API void nib_sampler_free(nib_sampler *sampler);
 NIB_API uint32_t nib_sampler_seed(const nib_sampler *sampler);
 NIB_API void nib_sampler_trace(nib_sampler *sampler, nib_sampler_trace_fn fn, void *user);
 /* Chooses a token for position pos (0 is the first of the sequence). mask: bit id set = allowed; NULL: all. The random
- * number is a function of (seed, pos) only. Equal logits: the lowest id wins. NaN or +infinity in the logits, or no
- * allowed token, is NIB_E_NUMERIC. Allocates nothing. */
+ * number is a function of (seed, pos) only. Equal logits: the lowest id wins. NaN or +infinity in the logits, or none
+ * but -infinity, is NIB_E_NUMERIC; a mask and a bias that leave nothing, NIB_E_ARG. Allocates nothing. */
 NIB_API nib_status nib_sampler_sample(nib_sampler *sampler, const float *logits, const uint32_t *mask, uint64_t pos,
                                       nib_token *id, nib_error *err);
 /* Tells the sampler what entered the sequence (prompt tokens too): history of the penalties, state of mirostat.

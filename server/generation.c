@@ -136,12 +136,14 @@ bool nib_server_choice_event(void *choice, const nib_chat_event *event) {
     return true;
 }
 
-/* Ends an answer that cannot go on. */
+/* Ends an answer that cannot go on. The request is to blame where its form and its biases leave nothing to say, or where the form
+ * is too much work. */
 static void fail(nib_server_answer *a, const nib_error *err) {
     if (a->has_failed) return;
     a->has_failed = true;
-    nib_server_fault_of(&a->fault, err, NULL);
-    if (a->fault.status < 500) a->fault.status = 500; /* it was good enough to be begun */
+    bool is_its_own = err->code == NIB_E_ARG || err->code == NIB_E_LIMIT;
+    nib_server_fault_of(&a->fault, err, a->ask.n_biases && err->code == NIB_E_ARG ? "logit_bias" : a->ask.grammar_param);
+    if (a->fault.status < 500 && !is_its_own) a->fault.status = 500; /* it was good enough to be begun */
 }
 
 /* It was not even begun in time. */
@@ -230,8 +232,9 @@ static void take_end(nib_server_choice *c, const nib_stream_event *event) {
     if (a->ask.only_prompt) c->usage.n_generated = 0;
     c->finish = finish_of(c, event->finish);
     a->n_open--;
+    if (a->has_failed) return; /* which is told instead */
     tell(a, &(nib_server_event){.kind = NIB_SERVER_CHOICE_END, .choice = c});
-    if (!a->has_failed) a->has_failed = nib_server_prepare_more(a, &a->fault) != NIB_OK;
+    a->has_failed = nib_server_prepare_more(a, &a->fault) != NIB_OK;
 }
 
 /* ---- reading and writing */

@@ -150,9 +150,9 @@ static void run_chain(nib_sampler *s) {
 /* Why the set is empty. */
 static nib_status fail_empty(const nib_sampler *s, const float *logits, nib_error *err) {
     size_t bad = s->set.bad;
-    if (bad == SIZE_MAX)
-        return nib_fail(err, NIB_E_NUMERIC, "no token is allowed: mask, bias and -inf logits forbid all %u",
-                        s->n_vocab);
+    for (size_t i = 0; bad == SIZE_MAX && i < s->n_vocab; i++)
+        if (logits[i] > -INFINITY) return nib_fail(err, NIB_E_ARG, "no token is left: mask and bias forbid all that could come next");
+    if (bad == SIZE_MAX) return nib_fail(err, NIB_E_NUMERIC, "all %u logits are -inf", s->n_vocab);
     return nib_fail(err, NIB_E_NUMERIC, "the logit of token %zu is %s; a number or -inf expected", bad,
                     logits[bad] != logits[bad] ? "NaN" : "+inf");
 }

@@ -155,6 +155,24 @@ class Refusals(Case):
         self.refuse(response_format={"type": "yaml"}, param="response_format.type")
         self.refuse(response_format={"type": "json_object"}, guided_regex="a", says="more than once")
 
+    def test_nothing_may_be_said(self):
+        """A form whose tokens a bias forbids, from the first one on or behind some."""
+        ban = {str(i): -100 for text in ("a", "xa") for i in self.server.post("/tokenize", {"content": text}).json["tokens"]}
+        x, = self.server.post("/tokenize", {"content": "x"}).json["tokens"]
+        ban.pop(str(x), None)
+        beside = {"messages": [{"role": "user", "content": "Tell me a story."}], "max_tokens": 40, "temperature": 0}
+        alone = self.server.post(CHAT, beside).json["choices"]
+        for form in ({"guided_regex": "a"}, {"guided_choice": ["xa"]}, {"guided_regex": "a", "min_tokens": 3}):
+            with self.subTest(str(form)):
+                body = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 8, "logit_bias": ban, **form}
+                whole, stream, other = self.at_once([lambda body=body: self.server.post(CHAT, body),
+                                                     lambda body=body: self.server.post(CHAT, {**body, "stream": True}),
+                                                     lambda: self.server.post(CHAT, beside)])
+                error = self.refused(whole, param="logit_bias", says="mask and bias forbid all")
+                self.assertEqual(stream.events[-1], {"error": error})
+                self.assertFalse([e for e in stream.events[:-1] if e["choices"][0]["finish_reason"]])
+                self.assertEqual(other.json["choices"], alone)
+
     def test_null_is_nothing(self):
         self.chat(**{name: None for name in ("n", "stop", "seed", "tools", "tool_choice", "logit_bias", "response_format", "top_p")})
 
