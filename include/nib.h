@@ -216,6 +216,7 @@ enum {
 typedef struct nib_token_list {
     nib_token *ids;
     size_t n, capacity;
+    size_t most; /* tokens that the list may have: who tokenizes more into it gets NIB_E_LIMIT, mostly early; 0: no limit */
 } nib_token_list; /* zero-initialise; free with nib_token_list_free */
 
 /* Appends the tokens of len bytes of text to *out. Any bytes are accepted (invalid UTF-8 becomes byte tokens or
@@ -396,7 +397,7 @@ NIB_API const char *const *nib_chat_format_names(void);
  *   must name one that was given.
  * - With stream_calls a call begins as soon as its name and the first byte of its arguments are there, and these are given as
  *   they come: where they are JSON text in the answer (an id that follows them is not seen then); elsewhere they come at once.
- *   A call that breaks off ends after a warning: what was given of it stays, and the rest is text.
+ *   A call that breaks off ends after a warning: what was given of it stays, and what follows is text.
  * - White space next to a marker is dropped: around reasoning and calls, and at the ends of messages that have headers. All
  *   other text is let through as it is.
  * - <think> opens reasoning where content would begin; further on an answer may speak of it. */

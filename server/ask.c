@@ -34,12 +34,17 @@ static nib_status nomem(nib_server_fault *fault) {
     return nib_server_fail(fault, 503, "out_of_memory", "out of memory for a request");
 }
 
+nib_status nib_server_ask_add_end(nib_server_ask *ask, nib_str stop, nib_server_fault *fault) {
+    if (!nib_grow(&ask->stops, &ask->stops_capacity, ask->n_stops + 1, sizeof *ask->stops)) return nomem(fault);
+    ask->stops[ask->n_stops++] = stop;
+    return NIB_OK;
+}
+
 nib_status nib_server_ask_add_stop(nib_server_ask *ask, nib_str stop, nib_server_fault *fault) {
     if (!stop.len) return NIB_OK; /* nothing can be found at the end of everything */
     if (ask->n_stops == MAX_STOPS) return nib_server_refuse(fault, "stop", "more than %d stop strings", MAX_STOPS);
-    if (!ask->stops && !(ask->stops = nib_calloc(MAX_STOPS, sizeof *ask->stops))) return nomem(fault);
-    ask->stops[ask->n_stops++] = stop;
-    return NIB_OK;
+    ask->n_own_stops = ask->n_stops + 1;
+    return nib_server_ask_add_end(ask, stop, fault);
 }
 
 nib_status nib_server_ask_add_stop_id(nib_server_ask *ask, nib_token id, nib_server_fault *fault) {
@@ -66,7 +71,7 @@ static nib_server_prompt *add_prompt(nib_server_ask *ask, nib_server_fault *faul
         nomem(fault);
         return NULL;
     }
-    ask->prompts[ask->n_prompts] = (nib_server_prompt){0};
+    ask->prompts[ask->n_prompts] = (nib_server_prompt){.ids.most = ask->most_tokens};
     return &ask->prompts[ask->n_prompts++];
 }
 

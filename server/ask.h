@@ -31,6 +31,7 @@ typedef struct nib_server_ask {
     json_t *chat;
     nib_server_prompt *prompts;
     size_t n_prompts, prompts_capacity;
+    size_t most_tokens; /* of a prompt; 0: it is only counted */
     bool add_special;   /* BOS where the model wants it; default true */
     bool parse_special; /* control tokens in the text are meant; default true */
     bool echo;          /* the prompt is part of the answer's text */
@@ -42,8 +43,8 @@ typedef struct nib_server_ask {
     size_t n_biases;
     bool ignore_eos;
     const char *chain;     /* of samplers; NULL: the default */
-    nib_str *stops;
-    size_t n_stops;
+    nib_str *stops;        /* the client's own, then those of the template */
+    size_t n_stops, n_own_stops, stops_capacity;
     nib_token *stop_ids;
     size_t n_stop_ids;
     bool include_stop;     /* the stop string is part of the text */
@@ -81,6 +82,8 @@ void nib_server_ask_fini(nib_server_ask *ask);
 
 /* Appends to the lists; NIB_E_ARG after filling *fault. */
 nib_status nib_server_ask_add_stop(nib_server_ask *ask, nib_str stop, nib_server_fault *fault);
+/* A stop of the template, after those of the client: however many those are. */
+nib_status nib_server_ask_add_end(nib_server_ask *ask, nib_str stop, nib_server_fault *fault);
 nib_status nib_server_ask_add_stop_id(nib_server_ask *ask, nib_token id, nib_server_fault *fault);
 nib_status nib_server_ask_add_bias(nib_server_ask *ask, nib_token id, float bias, nib_server_fault *fault);
 /* A prompt of text, or of the ids in a JSON list. param: for the message. */

@@ -5,6 +5,7 @@
 #include "internal.h"
 #include "llama.h"
 #include "openai.h"
+#include "prepare.h"
 #include "routes.h"
 
 #include <math.h>
@@ -14,7 +15,6 @@
 
 /* [12, "text", 34]: one prompt of several parts. */
 static nib_status read_mixed(nib_server_ask *ask, const char *name, const json_t *parts, nib_server_fault *fault) {
-    nib_error err;
     NIB_TRY(nib_server_ask_add_text(ask, (nib_str){0}, fault));
     nib_server_prompt *prompt = &ask->prompts[ask->n_prompts - 1];
     for (size_t i = 0; i < json_array_size(parts); i++) {
@@ -23,8 +23,7 @@ static nib_status read_mixed(nib_server_ask *ask, const char *name, const json_t
         int64_t id;
         if (json_is_string(part)) {
             unsigned flags = NIB_PARSE_SPECIAL | (i == 0 ? NIB_ADD_SPECIAL : 0u);
-            if (nib_tokenize(ask->server->model.tok, text.ptr, text.len, flags, &prompt->ids, &err) != NIB_OK)
-                return nib_server_fault_of(fault, &err, name);
+            NIB_TRY(nib_server_prepare_tokens(ask, prompt, text, flags, fault));
             continue;
         }
         NIB_TRY(nib_server_fields_integer(part, name, 0, nib_model_n_vocab(ask->server->model.model) - 1, &id, fault));
@@ -218,7 +217,7 @@ static const char *stop_type(const nib_server_choice *c) {
 static json_t *settings_json(const nib_server_ask *ask) {
     const nib_sampler_params *p = &ask->sampling;
     json_t *stops = json_array();
-    for (size_t i = 0; i < ask->n_stops; i++) json_array_append_new(stops, nib_server_json_str(ask->stops[i]));
+    for (size_t i = 0; i < ask->n_own_stops; i++) json_array_append_new(stops, nib_server_json_str(ask->stops[i]));
     return json_pack("{s:I, s:f, s:i, s:f, s:f, s:f, s:i, s:f, s:f, s:f, s:I, s:i, s:o}", "seed", (json_int_t)p->seed, "temperature",
                      (double)p->temp, "top_k", p->top_k, "top_p", (double)p->top_p, "min_p", (double)p->min_p, "typical_p",
                      (double)p->typical_p, "repeat_last_n", p->penalty_last_n, "repeat_penalty", (double)p->penalty_repeat,

@@ -11,7 +11,10 @@
 #include <string.h>
 #include <time.h>
 
-enum { EMBEDDED_AT_ONCE = 16 }; /* prompts of one request, so that others come between them */
+enum {
+    EMBEDDED_AT_ONCE = 16, /* prompts of one request, so that others come between them */
+    LONG_MESSAGES = 1 << 20,
+};
 
 /* ---- the body */
 
@@ -38,6 +41,7 @@ static nib_status read_body(nib_server_answer *a, nib_server_fault *fault) {
     nib_buf_free(&a->body);
     nib_server_ask_init(&a->ask, a->server, body);
     a->ask.owner = owner;
+    a->ask.most_tokens = a->server->model.max_context;
     a->ask.salt = a->server->config.isolate_keys ? owner : 0;
     if (!json_is_object(body)) return nib_server_refuse(fault, NULL, "the body is %s, expected an object", nib_server_fields_kind_of(body));
     NIB_TRY(a->dialect->read(&a->ask, fault));
@@ -57,9 +61,31 @@ nib_status nib_server_prepare_render(const nib_server_ask *ask, nib_chat_prompt 
     struct tm local;
     localtime_r(&now, &local);
     config.now = (int64_t)now + local.tm_gmtoff;
-    nib_status status = nib_chat_render(m->chat, text, strlen(text), &config, out, &err);
+    size_t len = strlen(text);
+    nib_status status = nib_chat_render(m->chat, text, len, &config, out, &err);
     nib_free(text);
-    return status == NIB_OK ? NIB_OK : nib_server_fault_of(fault, &err, "messages");
+    if (status != NIB_OK) nib_server_fault_of(fault, &err, "messages");
+    if (status == NIB_E_LIMIT && len > LONG_MESSAGES) fault->code = "context_length_exceeded"; /* the template ran out of memory */
+    return status;
+}
+
+/* What clients call it. */
+static const char *prompt_field(const nib_server_ask *ask) {
+    return ask->chat ? "messages" : ask->pooling ? "input" : "prompt";
+}
+
+static nib_status fault_of_tokens(const nib_server_ask *ask, const nib_error *err, nib_server_fault *fault) {
+    if (err->code != NIB_E_LIMIT || !ask->most_tokens) return nib_server_fault_of(fault, err, prompt_field(ask));
+    nib_server_refuse(fault, prompt_field(ask), "the prompt has more than %zu tokens, the context of a request", ask->most_tokens);
+    fault->code = "context_length_exceeded";
+    return NIB_E_LIMIT;
+}
+
+nib_status nib_server_prepare_tokens(const nib_server_ask *ask, nib_server_prompt *prompt, nib_str text, unsigned flags,
+                                     nib_server_fault *fault) {
+    nib_error err;
+    nib_status status = nib_tokenize(ask->server->model.tok, text.ptr, text.len, flags, &prompt->ids, &err);
+    return status == NIB_OK ? NIB_OK : fault_of_tokens(ask, &err, fault);
 }
 
 nib_status nib_server_prepare_messages(nib_server_ask *ask, bool *starts_thinking, nib_server_fault *fault) {
@@ -71,25 +97,30 @@ nib_status nib_server_prepare_messages(nib_server_ask *ask, bool *starts_thinkin
     nib_token_list *ids = &ask->prompts[ask->n_prompts - 1].ids;
     nib_status status = nib_tokenize_spans(ask->server->model.tok, &prompt.rendered, NIB_ADD_SPECIAL, ids, &err);
     nib_chat_prompt_free(&prompt);
-    return status == NIB_OK ? NIB_OK : nib_server_fault_of(fault, &err, "messages");
+    return status == NIB_OK ? NIB_OK : fault_of_tokens(ask, &err, fault);
 }
 
-/* What clients call it. */
-static const char *prompt_field(const nib_server_ask *ask) {
-    return ask->chat ? "messages" : ask->pooling ? "input" : "prompt";
+static nib_status fault_of_submit(const nib_server_answer *a, const nib_error *err, nib_server_fault *fault) {
+    nib_engine_figures figures;
+    nib_server_fault_of(fault, err, prompt_field(&a->ask));
+    if (err->code == NIB_E_LIMIT) fault->code = "context_length_exceeded";
+    if (err->code == NIB_E_BUSY) {
+        nib_engine_stats(a->server->model.engine, &figures);
+        fault->retry_s = figures.retry_s;
+    }
+    return err->code;
 }
 
 static nib_status make_prompts(nib_server_answer *a, nib_server_fault *fault) {
     nib_server_ask *ask = &a->ask;
     unsigned flags = (ask->add_special ? NIB_ADD_SPECIAL : 0) | (ask->parse_special ? NIB_PARSE_SPECIAL : 0);
-    const char *param = prompt_field(ask);
     nib_error err;
     if (ask->chat) NIB_TRY(nib_server_prepare_messages(ask, &a->starts_thinking, fault));
     for (size_t i = 0; i < ask->n_prompts; i++) {
         nib_server_prompt *p = &ask->prompts[i];
-        if (p->text.ptr && nib_tokenize(a->server->model.tok, p->text.ptr, p->text.len, flags, &p->ids, &err) != NIB_OK)
-            return nib_server_fault_of(fault, &err, param);
-        if (!p->ids.n) return nib_server_refuse(fault, param, "the prompt has no tokens");
+        if (p->text.ptr) NIB_TRY(nib_server_prepare_tokens(ask, p, p->text, flags, fault));
+        if (!p->ids.n) return nib_server_refuse(fault, prompt_field(ask), "the prompt has no tokens");
+        if (nib_engine_admits(a->server->model.engine, p->ids.n, &err) != NIB_OK) return fault_of_submit(a, &err, fault);
     }
     return NIB_OK;
 }
@@ -198,21 +229,10 @@ static nib_status make_choices(nib_server_answer *a, nib_server_fault *fault) {
 
 /* ---- the engine */
 
-static nib_status fault_of_submit(const nib_server_answer *a, const nib_error *err, nib_server_fault *fault) {
-    nib_engine_figures figures;
-    nib_server_fault_of(fault, err, prompt_field(&a->ask));
-    if (err->code == NIB_E_LIMIT) fault->code = "context_length_exceeded";
-    if (err->code == NIB_E_BUSY) {
-        nib_engine_stats(a->server->model.engine, &figures);
-        fault->retry_s = figures.retry_s;
-    }
-    return err->code;
-}
-
 /* The strings that end an answer: those of the request, then those of the template. */
 static nib_status add_template_stops(nib_server_ask *ask, const nib_chat *chat, nib_server_fault *fault) {
     nib_str stop;
-    for (size_t i = 0; (stop = nib_chat_stop(chat, i)).ptr; i++) NIB_TRY(nib_server_ask_add_stop(ask, stop, fault));
+    for (size_t i = 0; ask->chat && (stop = nib_chat_stop(chat, i)).ptr; i++) NIB_TRY(nib_server_ask_add_end(ask, stop, fault));
     return NIB_OK;
 }
 
@@ -274,15 +294,13 @@ static nib_status check_client(nib_server_answer *a, nib_server_fault *fault) {
 
 nib_status nib_server_prepare(nib_server_answer *a, nib_server_fault *fault) {
     nib_server_ask *ask = &a->ask;
-    nib_error err;
     NIB_TRY(check_client(a, fault));
     NIB_TRY(read_body(a, fault));
     NIB_TRY(make_prompts(a, fault));
-    if (nib_engine_admits(a->server->model.engine, ask->prompts[0].ids.n, &err) != NIB_OK) return fault_of_submit(a, &err, fault);
     if (ask->chat && ask->tools && ask->tool_choice != NIB_SERVER_TOOLS_NONE && !(a->tools = nib_server_json_dump(ask->tools)))
         return nib_server_fail(fault, 503, "out_of_memory", "out of memory for tools");
     NIB_TRY(make_grammar(a, fault));
-    if (ask->chat) NIB_TRY(add_template_stops(ask, a->server->model.chat, fault));
+    NIB_TRY(add_template_stops(ask, a->server->model.chat, fault));
     NIB_TRY(make_choices(a, fault));
     NIB_TRY(check_client(a, fault));
     return submit(a, fault);

@@ -1,4 +1,5 @@
 /* tests/test_text_tokenize.c - nib_tokenize as a whole: flags, there and back, words that come again, long texts. */
+#include "base/mem.h"
 #include "support/blocks.h"
 #include "support/tokenizer.h"
 
@@ -132,6 +133,53 @@ static void test_appends(void **state) {
     nib_tokenizer_free(tok);
 }
 
+/* A list takes as many tokens as it may, to the last one, and nothing of a text that has more. */
+static void test_limit(void **state) {
+    (void)state;
+    static const char *const kinds[] = {"spm", "bpe"};
+    uint64_t seed = 13;
+    for (int k = 0; k < 400; k++) {
+        nib_tokenizer *tok = tokenizer_small(kinds[k % 2], NULL);
+        size_t len;
+        char *text = tokenizer_random_text(1 + blocks_random(&seed) % 400, &seed, &len);
+        nib_token_list all = {0}, list = {0};
+        unsigned flags = (unsigned)(k / 2 % 4);
+        assert_int_equal(nib_tokenize(tok, text, len, flags, &all, NULL), NIB_OK);
+        list.most = all.n;
+        assert_int_equal(nib_tokenize(tok, text, len, flags, &list, NULL), NIB_OK);
+        assert_int_equal(list.n, all.n);
+        assert_memory_equal(list.ids, all.ids, all.n * sizeof *all.ids);
+        list.n = 0;
+        list.most = all.n > 1 ? 1 + blocks_random(&seed) % (all.n - 1) : 0;
+        nib_error err;
+        assert_int_equal(nib_tokenize(tok, text, len, flags, &list, &err), list.most ? NIB_E_LIMIT : NIB_OK);
+        assert_int_equal(list.n, list.most ? 0 : all.n);
+        nib_token_list_free(&all);
+        nib_token_list_free(&list);
+        free(text);
+        nib_tokenizer_free(tok);
+    }
+}
+
+/* A word of half a megabyte is known to be too long by its length: it is not merged, which would take memory. */
+static void test_limit_early(void **state) {
+    (void)state;
+    enum { N = 1 << 19 };
+    char *run = malloc(N);
+    memset(run, 'e', N);
+    nib_tokenizer *tok = tokenizer_small("bpe", NULL);
+    for (size_t most = 0; most < 2; most++) {
+        nib_token_list list = {.most = most};
+        uint64_t before = nib_alloc_count();
+        assert_int_equal(nib_tokenize(tok, run, N, 0, &list, NULL), most ? NIB_E_LIMIT : NIB_OK);
+        if (most) assert_in_range(nib_alloc_count() - before, 0, 8);
+        else assert_true(nib_alloc_count() - before > 8);
+        nib_token_list_free(&list);
+    }
+    nib_tokenizer_free(tok);
+    free(run);
+}
+
 /* decode(encode(x)) = x, for vocabularies with all bytes and for every pre-tokenizer that does not normalise. */
 static void test_there_and_back(void **state) {
     (void)state;
@@ -243,6 +291,7 @@ static void test_threads(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_flags),          cmocka_unit_test(test_appends),   cmocka_unit_test(test_there_and_back),
+        cmocka_unit_test(test_limit),          cmocka_unit_test(test_limit_early),
         cmocka_unit_test(test_repeated_words), cmocka_unit_test(test_long_runs), cmocka_unit_test(test_threads),
         cmocka_unit_test(test_spans),          cmocka_unit_test(test_markup),    cmocka_unit_test(test_spans_random),
         cmocka_unit_test(test_wrong_spans),

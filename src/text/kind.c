@@ -24,6 +24,18 @@ static void decode_spaces(const nib_tokenizer *tok, nib_str text, nib_buf *out) 
     }
 }
 
+/* No token stands for more bytes than the longest one, and those that have a token are not lost. */
+static size_t fewest_tokens(const nib_tokenizer *tok, nib_str word) {
+    size_t n = 0;
+    for (size_t i = 0; i < word.len; i++) n += tok->bytes[(unsigned char)word.ptr[i]] != NIB_TOKEN_NONE;
+    return n / (tok->vocab.max_len ? tok->vocab.max_len : 1);
+}
+
+/* Before a word is encoded: a long one is known to be too long by its length. */
+static nib_status check_word(const nib_tokenizer *tok, nib_str word, const nib_token_list *out, nib_error *err) {
+    return nib_text_list_check(out, out->most && tok->bytes ? fewest_tokens(tok, word) : 0, err);
+}
+
 /* Encodes a word, or repeats what the same word became before. */
 static bool encode_word(const nib_tokenizer *tok, nib_text_work *work, nib_str word,
                         bool (*encode)(const nib_tokenizer *, nib_text_work *, nib_str, nib_token_list *),
@@ -38,7 +50,9 @@ static bool encode_word(const nib_tokenizer *tok, nib_text_work *work, nib_str w
 
 static nib_status bpe_build(nib_tokenizer *tok, const nib_text_source *source, nib_error *err) {
     NIB_TRY(nib_text_pretok_init(&tok->pretok, source->pre, err));
-    return nib_text_bpe_init(&tok->as.bpe, &tok->vocab, source->merges, source->n_merges, tok->flags, err);
+    NIB_TRY(nib_text_bpe_init(&tok->as.bpe, &tok->vocab, source->merges, source->n_merges, tok->flags, err));
+    tok->bytes = tok->as.bpe.byte;
+    return NIB_OK;
 }
 
 static void bpe_release(nib_tokenizer *tok) {
@@ -59,8 +73,10 @@ static nib_status bpe_encode(const nib_tokenizer *tok, nib_text_work *work, nib_
     if (!nib_text_words_begin(&work->words, work->len)) return nomem(text, err);
     NIB_TRY(nib_text_pretok_begin(&work->walk, &tok->pretok, text, err));
     nib_str word;
-    while (nib_text_pretok_next(&work->walk, &word, err))
+    while (nib_text_pretok_next(&work->walk, &word, err)) {
+        NIB_TRY(check_word(tok, word, out, err));
         if (!encode_word(tok, work, word, bpe_word, out)) return nomem(text, err);
+    }
     return work->walk.status;
 }
 
@@ -91,6 +107,7 @@ static nib_status spm_build(nib_tokenizer *tok, const nib_text_source *source, n
     (void)err;
     nib_text_cut_init(&tok->cut, &tok->vocab);
     nib_text_spm_init(&tok->as.spm, &tok->vocab, tok->role[NIB_TEXT_UNK]);
+    tok->bytes = tok->as.spm.byte;
     return NIB_OK;
 }
 
@@ -107,8 +124,10 @@ static nib_status spm_encode(const nib_tokenizer *tok, nib_text_work *work, nib_
     bool has_prefix = (tok->flags & NIB_TEXT_SPACE_PREFIX) && !work->is_continuation;
     nib_str left = nib_text_escape(text, has_prefix, &work->escaped), word;
     if (work->escaped.failed || !nib_text_words_begin(&work->words, work->len)) return nomem(text, err);
-    while (nib_text_cut_next(&tok->cut, &left, &word))
+    while (nib_text_cut_next(&tok->cut, &left, &word)) {
+        NIB_TRY(check_word(tok, word, out, err));
         if (!encode_word(tok, work, word, spm_word, out)) return nomem(text, err);
+    }
     return NIB_OK;
 }
 
@@ -128,8 +147,10 @@ static nib_status unigram_encode(const nib_tokenizer *tok, nib_text_work *work, 
     nib_str left = nib_text_unigram_normalize(unigram, text, &work->normal), word;
     size_t first = out->n;
     if (work->normal.failed) return nomem(text, err);
-    while (nib_text_cut_next(&tok->cut, &left, &word))
+    while (nib_text_cut_next(&tok->cut, &left, &word)) {
+        NIB_TRY(check_word(tok, word, out, err));
         if (!nib_text_unigram_word(unigram, &work->unigram, word, first, out)) return nomem(text, err);
+    }
     return NIB_OK;
 }
 

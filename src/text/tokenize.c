@@ -21,6 +21,7 @@ static nib_status encode(const nib_tokenizer *tok, nib_text_work *work, nib_text
     nib_text_fragment fragment;
     bool ok = true;
     while (ok && nib_text_special_next(walk, &fragment)) {
+        NIB_TRY(nib_text_list_check(out, 0, err));
         if (fragment.id != NIB_TOKEN_NONE) ok = nib_text_list_add(out, fragment.id);
         else NIB_TRY(tok->kind->encode(tok, work, fragment.text, out, err));
     }
@@ -37,7 +38,7 @@ static nib_status tokenize(const nib_tokenizer *tok, nib_text_work *work, nib_st
     nib_text_role last = tok->kind->ends_with_sep ? NIB_TEXT_SEP : NIB_TEXT_EOS;
     bool has_last = tok->flags & (last == NIB_TEXT_SEP ? NIB_TEXT_ADD_SEP : NIB_TEXT_ADD_EOS);
     if (ok && add && has_last) ok = add_role(tok, last, out);
-    return ok ? NIB_OK : nib_fail_nomem(err, text.len, "tokenizing a text of that length");
+    return ok ? nib_text_list_check(out, 0, err) : nib_fail_nomem(err, text.len, "tokenizing a text of that length");
 }
 
 static nib_status check_length(size_t len, nib_error *err) {
@@ -78,6 +79,7 @@ nib_status nib_tokenize_spans(const nib_tokenizer *tok, const nib_rendered *text
     if (adds_bos && nib_text_special_next(&look, &first) && first.id == tok->role[NIB_TEXT_BOS]) adds_bos = false;
     bool ok = !adds_bos || add_role(tok, NIB_TEXT_BOS, out);
     nib_status status = ok ? encode(tok, &work, &walk, out, err) : nib_fail_nomem(err, text->len, "tokenizing");
+    if (status == NIB_OK) status = nib_text_list_check(out, 0, err);
     nib_text_work_free(&work);
     if (status != NIB_OK) out->n = n;
     return status;

@@ -63,6 +63,7 @@ struct nib_tokenizer {
     const nib_text_kind *kind;
     unsigned flags; /* text/flags.h */
     nib_text_vocab vocab;
+    const nib_token *bytes; /* of 256: the token of each byte, so that a text that has one does not get lost; NULL: not of this kind */
     nib_token role[NIB_TEXT_N_ROLES]; /* NIB_TOKEN_NONE: none */
     nib_text_special special;
     nib_text_pretok pretok; /* bpe */
