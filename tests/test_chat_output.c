@@ -254,7 +254,14 @@ static void test_pieces(void **state) {
           "end content oops}} more/");
     shows("kimi-k2", PIECES("<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{\"a\""),
           "begin 0 functions.f:0 f {\"a\"|/"
-          "warning a tool call broke off at byte 92 of the answer: the answer ends; what follows is textend ");
+          "warning a tool call broke off at byte 92 of the answer, which ends thereend ");
+    shows("hermes", PIECES("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1}"),
+          "begin 0 call_0 f {\"a\": 1}|/warning a tool call broke off at byte 46 of the answer, which ends thereend ");
+    shows("hermes", PIECES("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n", "</tool_"), "begin 0 call_0 f {\"a\": 1}|end //");
+    shows("hermes", PIECES("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_", "x"),
+          "begin 0 call_0 f {\"a\": 1}|end /content </tool_x/");
+    shows("kimi-k2", PIECES("<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{}<|tool_call"),
+          "begin 0 functions.f:0 f {}|end /");
     shows("minimax-m1", PIECES("<tool_calls>[{\"name\": \"f\", \"arguments\": {}}, 5]"),
           "begin 0 call_0 f {}|end "
           "warning a tool call broke off at byte 45 of the answer: unexpected text; what follows is textcontent ,"

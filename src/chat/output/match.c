@@ -42,7 +42,7 @@ void nib_chat_match_free(nib_chat_match *m) {
 void nib_chat_match_accept(nib_chat_match *m) {
     m->accepted = m->furthest = m->pos;
     m->got = (nib_chat_captures){.n_params = 0};
-    m->is_committed = false;
+    m->is_committed = m->ran_out = false;
 }
 
 void nib_chat_match_commit(nib_chat_match *m) {
@@ -436,8 +436,9 @@ static size_t resume_at(const nib_chat_match *m) {
 static nib_chat_match_result fail(nib_chat_match *m, const nib_chat_window *w, bool is_over) {
     if (is_over) return NIB_CHAT_MATCH_LIMIT;
     if (m->accepted == m->start || m->is_committed) return NIB_CHAT_MATCH_FAIL;
-    if (nib_chat_trim(nib_chat_text_of(w, (nib_chat_range){m->accepted, m->furthest})).len) return NIB_CHAT_MATCH_FAIL;
-    m->pos = m->furthest; /* only a closing marker is missing behind the last call */
+    if (m->ran_out) m->furthest = w->to;
+    else if (nib_chat_trim(nib_chat_text_of(w, (nib_chat_range){m->accepted, m->furthest})).len) return NIB_CHAT_MATCH_FAIL;
+    m->pos = m->furthest; /* only a closing marker is missing behind the last call, or its end */
     return NIB_CHAT_MATCH_END;
 }
 
@@ -471,6 +472,7 @@ nib_chat_match_result nib_chat_match_run(nib_chat_match *m, const nib_chat_windo
         if (result == MORE && !is_over) return NIB_CHAT_MATCH_MORE;
         size_t resume = result == MORE ? r.to : resume_at(m);
         if (resume > m->furthest) m->furthest = resume;
+        m->ran_out |= r.is_end && m->pos == r.to;
         if (result == MORE || !go_back(m)) return fail(m, w, result == MORE);
     }
     return m->ip ? NIB_CHAT_MATCH_END : fail(m, w, false);

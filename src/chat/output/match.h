@@ -72,6 +72,7 @@ typedef struct nib_chat_match {
     bool streams;      /* arguments are told of before the call is complete */
     bool is_committed; /* since the last call that was accepted something was given away: there is no way back before … */
     size_t committed;  /* … this */
+    bool ran_out;      /* since then the answer ended inside an element */
     nib_chat_track track;
     nib_chat_range arguments; /* of the last ARGS; to: 0 before their end */
 

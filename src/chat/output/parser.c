@@ -268,12 +268,13 @@ static bool looks_like_call(const nib_chat_parser *p) {
 
 static nib_status fail_match(nib_chat_parser *p, nib_chat_match_result result, const char *why, bool is_end) {
     const nib_chat_match *m = &p->match;
-    bool ends = is_end && m->furthest == p->w.to;
+    bool ends = m->ran_out || (is_end && m->furthest == p->w.to);
     char line[400];
     if (looks_like_call(p)) {
         if (result == NIB_CHAT_MATCH_LIMIT && m->is_committed) why = "it is too long";
-        else if (ends && m->is_committed) why = "the answer ends";
-        if (m->is_committed)
+        if (m->is_committed && ends)
+            snprintf(line, sizeof line, "a tool call broke off at byte %zu of the answer, which ends there", p->w.to);
+        else if (m->is_committed)
             snprintf(line, sizeof line, "a tool call broke off at byte %zu of the answer: %s; what follows is text", m->furthest,
                      *why ? why : "unexpected text");
         else if (result == NIB_CHAT_MATCH_LIMIT)
@@ -291,7 +292,8 @@ static nib_status fail_match(nib_chat_parser *p, nib_chat_match_result result, c
         NIB_TRY(warn(p, line));
     }
     NIB_TRY(end_call(p));
-    return keep_as_text(p, m->furthest);
+    if (m->is_committed && ends) drop(p, p->w.to); /* brackets and a marker, up to where they were cut */
+    return keep_as_text(p, m->is_committed && ends ? p->w.to : m->furthest);
 }
 
 /* Gives out the calls that the captures are; *is_call: they are such. */
