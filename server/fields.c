@@ -41,7 +41,8 @@ nib_status nib_server_fields_integer(const json_t *value, const char *path, doub
                                      nib_server_fault *fault) {
     double number = 0;
     NIB_TRY(nib_server_fields_number(value, path, low, high, &number, fault));
-    if (number != floor(number)) return nib_server_refuse(fault, path, "%s is %.9g, expected a whole number", path, number);
+    bool is_whole = number == floor(number) && (json_is_integer(value) || fabs(number) < 9223372036854775808.0);
+    if (!is_whole) return nib_server_refuse(fault, path, "%s is %.9g, expected a whole number, %.9g to %.9g", path, number, low, high);
     *out = json_is_integer(value) ? (int64_t)json_integer_value(value) : (int64_t)number;
     return NIB_OK;
 }

@@ -7,8 +7,10 @@
 
 #include <jansson.h>
 
-/* A client's text: nested at most 64 deep, keys once. *out belongs to the caller. */
+/* A client's text: nested at most 64 deep, keys once. Integers beyond 64 bits become real numbers. *out belongs to the caller. */
 nib_status nib_server_json_parse(nib_str text, json_t **out, nib_error *err);
+/* The arguments of a call; {} when they are no JSON, as when they were cut. */
+json_t *nib_server_json_arguments(const nib_buf *text);
 /* Bytes that are not UTF-8 become U+FFFD. */
 json_t *nib_server_json_str(nib_str text);
 /* null for NaN and infinities. */

@@ -73,8 +73,8 @@ static void set_end(json_t *o, const nib_server_choice *c) {
 }
 
 static json_t *call_json(const nib_server_call *call) {
-    json_t *arguments = json_loadb(call->arguments.ptr ? call->arguments.ptr : "", call->arguments.len, JSON_ALLOW_NUL, NULL);
-    return json_pack("{s:{s:o, s:o}}", "function", "name", text_json(&call->name), "arguments", arguments ? arguments : json_object());
+    return json_pack("{s:{s:o, s:o}}", "function", "name", text_json(&call->name), "arguments",
+                     nib_server_json_arguments(&call->arguments));
 }
 
 /* ---- answers */

@@ -1,6 +1,9 @@
-/* base/json.c - how deep JSON nests, and how long its numbers are. */
+/* base/json.c - how deep JSON nests, and how large and how long its numbers are. */
 #include "base/json.h"
 
+#include <errno.h>
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +25,33 @@ bool nib_json_is_deeper(nib_str text, int most) {
             depth--;
     }
     return false;
+}
+
+/* The last number of a buffer, from `start` on: it is made to fit. */
+static void fit(nib_buf *out, size_t start) {
+    if (!nib_buf_cstr(out)) return;
+    errno = 0;
+    (void)strtoll(out->ptr + start, NULL, 10);
+    bool is_long = errno == ERANGE && !strpbrk(out->ptr + start, ".eE");
+    if (isinf(strtod(out->ptr + start, NULL))) {
+        out->len = start + (out->ptr[start] == '-');
+        nib_buf_printf(out, "%.17g", DBL_MAX);
+    } else if (is_long) {
+        nib_buf_str(out, "e0");
+    }
+}
+
+void nib_json_fit(nib_str text, nib_buf *out) {
+    bool in_string = false;
+    for (size_t i = 0, n; i < text.len; i += n) {
+        char c = text.ptr[i];
+        bool is_number = !in_string && (c == '-' || (c >= '0' && c <= '9'));
+        if (c == '"') in_string = !in_string;
+        n = in_string && c == '\\' && i + 1 < text.len ? 2 : 1;
+        while (is_number && i + n < text.len && text.ptr[i + n] && strchr("+-.0123456789eE", text.ptr[i + n])) n++;
+        nib_buf_append(out, text.ptr + i, n);
+        if (is_number && n > 3) fit(out, out->len - n);
+    }
 }
 
 /* A number of `len` characters -> how many of `shorter` stand for the same; 0: it is as short as can be. */
