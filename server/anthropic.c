@@ -63,32 +63,22 @@ static json_t *call_json(const nib_server_call *call, json_t *input) {
     return o;
 }
 
-static json_t *input_of(const nib_server_call *call) {
-    json_t *input = json_loadb(call->arguments.ptr ? call->arguments.ptr : "", call->arguments.len, JSON_ALLOW_NUL, NULL);
-    return input ? input : json_object();
-}
-
 /* ---- the whole */
 
-/* Content from one place to another, if there is any. */
-static void add_text(json_t *blocks, const nib_server_choice *c, size_t from, size_t to) {
-    if (from == to) return;
-    json_t *text = nib_server_json_str((nib_str){c->content.ptr + from, to - from});
-    json_array_append_new(blocks, json_pack("{s:s, s:o}", "type", "text", "text", text));
+static json_t *block_json(const nib_server_choice *c, const nib_server_part *part) {
+    bool is_text = part->kind == NIB_SERVER_CONTENT;
+    if (part->kind == NIB_SERVER_CALL_BEGIN)
+        return call_json(&c->calls[part->call], nib_server_json_arguments(&c->calls[part->call].arguments));
+    const nib_buf *all = is_text ? &c->content : &c->reasoning;
+    json_t *text = nib_server_json_str((nib_str){all->ptr + part->from, part->to - part->from});
+    if (is_text) return json_pack("{s:s, s:o}", "type", "text", "text", text);
+    return json_pack("{s:s, s:o, s:s}", "type", "thinking", "thinking", text, "signature", "");
 }
 
 static void write_whole(nib_server_answer *a, nib_buf *out) {
     const nib_server_choice *c = &a->choices[0];
     json_t *content = json_array();
-    json_t *thoughts = json_pack("{s:s, s:o, s:s}", "type", "thinking", "thinking", text_json(&c->reasoning), "signature", "");
-    if (c->reasoning.len) json_array_append(content, thoughts);
-    json_decref(thoughts);
-    size_t at = 0;
-    for (size_t i = 0; i < c->n_calls; at = c->calls[i++].content_at) {
-        add_text(content, c, at, c->calls[i].content_at);
-        json_array_append_new(content, call_json(&c->calls[i], input_of(&c->calls[i])));
-    }
-    add_text(content, c, at, c->content.len);
+    for (size_t i = 0; i < c->n_parts; i++) json_array_append_new(content, block_json(c, &c->parts[i]));
     json_t *o = message_json(a, content);
     set_stop(o, c);
     json_object_set_new(o, "usage", usage_json(a));

@@ -30,6 +30,7 @@ static void free_choice(nib_server_choice *c) {
         nib_buf_free(&c->calls[i].arguments);
     }
     nib_free(c->calls);
+    nib_free(c->parts);
     nib_free(c->tokens);
     nib_free(c->tops);
     nib_free(c->embedding);
@@ -86,12 +87,24 @@ static void tell(nib_server_answer *a, const nib_server_event *event) {
     if (a->ask.stream) a->dialect->event(a, event, &a->out);
 }
 
-static void tell_text(nib_server_choice *c, nib_server_event_kind kind, nib_str text) {
+static bool add_part(nib_server_choice *c, const nib_server_part *part) {
+    if (!nib_grow(&c->parts, &c->parts_capacity, c->n_parts + 1, sizeof *c->parts)) return false;
+    c->parts[c->n_parts++] = *part;
+    return true;
+}
+
+/* False: memory is out. */
+static bool tell_text(nib_server_choice *c, nib_server_event_kind kind, nib_str text) {
     bool is_content = kind == NIB_SERVER_CONTENT;
+    nib_buf *all = is_content ? &c->content : &c->reasoning;
     c->is_reasoning = !is_content;
-    if (!is_content && c->answer->ask.hides_reasoning) return;
-    nib_buf_append(is_content ? &c->content : &c->reasoning, text.ptr, text.len);
+    if (!is_content && c->answer->ask.hides_reasoning) return true;
+    bool goes_on = c->n_parts && c->parts[c->n_parts - 1].kind == kind;
+    if (!goes_on && !add_part(c, &(nib_server_part){.kind = kind, .from = all->len})) return false;
+    nib_buf_append(all, text.ptr, text.len);
+    c->parts[c->n_parts - 1].to = all->len;
     tell(c->answer, &(nib_server_event){.kind = kind, .choice = c, .text = text});
+    return !all->failed;
 }
 
 /* The id that a model wrote is kept; one that only counts would come again with the next answer. */
@@ -107,8 +120,9 @@ static void put_call_id(nib_server_choice *c, nib_server_call *call, const nib_c
 static bool begin_call(nib_server_choice *c, const nib_chat_event *event) {
     if (c->answer->ask.one_call && c->n_calls) return true;
     if (!nib_grow(&c->calls, &c->calls_capacity, c->n_calls + 1, sizeof *c->calls)) return false;
+    if (!add_part(c, &(nib_server_part){.kind = NIB_SERVER_CALL_BEGIN, .call = c->n_calls})) return false;
     nib_server_call *call = &c->calls[c->n_calls++];
-    *call = (nib_server_call){.content_at = c->content.len};
+    *call = (nib_server_call){0};
     put_call_id(c, call, event);
     nib_buf_append(&call->name, event->name.ptr, event->name.len);
     tell(c->answer, &(nib_server_event){.kind = NIB_SERVER_CALL_BEGIN, .choice = c, .call = call, .call_index = event->index});
@@ -126,8 +140,8 @@ bool nib_server_choice_event(void *choice, const nib_chat_event *event) {
     nib_server_choice *c = choice;
     if (event->kind >= NIB_CHAT_CALL_BEGIN) c->is_reasoning = false;
     switch (event->kind) {
-    case NIB_CHAT_CONTENT: tell_text(c, NIB_SERVER_CONTENT, event->text); break;
-    case NIB_CHAT_REASONING: tell_text(c, NIB_SERVER_REASONING, event->text); break;
+    case NIB_CHAT_CONTENT: return tell_text(c, NIB_SERVER_CONTENT, event->text);
+    case NIB_CHAT_REASONING: return tell_text(c, NIB_SERVER_REASONING, event->text);
     case NIB_CHAT_CALL_BEGIN: return begin_call(c, event);
     case NIB_CHAT_CALL_ARGUMENTS: go_on_with_call(c, NIB_SERVER_CALL_ARGUMENTS, event); break;
     case NIB_CHAT_CALL_END: go_on_with_call(c, NIB_SERVER_CALL_END, event); break;
@@ -156,8 +170,10 @@ static void fail_late(nib_server_answer *a) {
 static void take_text(nib_server_choice *c, nib_str text) {
     nib_error err;
     if (!text.len) return;
-    if (!c->parser) tell_text(c, NIB_SERVER_CONTENT, text);
-    else if (nib_chat_parser_push(c->parser, text, &err) != NIB_OK) fail(c->answer, &err);
+    nib_status status = NIB_OK;
+    if (c->parser) status = nib_chat_parser_push(c->parser, text, &err);
+    else if (!tell_text(c, NIB_SERVER_CONTENT, text)) status = nib_fail_nomem(&err, c->content.len, "an answer");
+    if (status != NIB_OK) fail(c->answer, &err);
 }
 
 /* A token and its log-probability; false: memory is out. */
@@ -221,13 +237,13 @@ static void take_embedding(nib_server_choice *c, const float *embedding) {
 static void take_end(nib_server_choice *c, const nib_stream_event *event) {
     nib_server_answer *a = c->answer;
     nib_error err;
+    c->stop = event->stop < (int)a->ask.n_own_stops ? event->stop : -1;
     if (!a->ask.only_prompt) take_text(c, event->text);
-    if (event->stop >= 0 && a->ask.include_stop) take_text(c, a->ask.stops[event->stop]);
+    if (c->stop >= 0 && a->ask.include_stop) take_text(c, a->ask.stops[c->stop]);
     if (c->parser && nib_chat_parser_finish(c->parser, &err) != NIB_OK) fail(a, &err);
     if (event->finish == NIB_FINISH_ERROR) fail(a, event->error);
     if (event->finish == NIB_FINISH_TIMEOUT && !c->usage.n_generated) fail_late(a);
     if (a->ask.pooling) take_embedding(c, event->embedding);
-    c->stop = event->stop;
     c->usage = event->usage;
     if (a->ask.only_prompt) c->usage.n_generated = 0;
     c->finish = finish_of(c, event->finish);

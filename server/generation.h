@@ -37,8 +37,14 @@ typedef enum nib_server_finish {
 
 typedef struct nib_server_call {
     nib_buf id, name, arguments;
-    size_t content_at; /* how much of the content came before it */
 } nib_server_call;
+
+/* What was said, in the order in which it was. */
+typedef struct nib_server_part {
+    nib_server_event_kind kind; /* CONTENT, REASONING, or CALL_BEGIN for all of a call */
+    size_t from, to;            /* of the content or of the reasoning */
+    size_t call;                /* of the calls */
+} nib_server_part;
 
 typedef struct nib_server_token { /* with ask->logprobs */
     nib_token id;
@@ -55,13 +61,15 @@ struct nib_server_choice {
     nib_buf content, reasoning; /* all of it so far */
     nib_server_call *calls;
     size_t n_calls, calls_capacity;
+    nib_server_part *parts;
+    size_t n_parts, parts_capacity;
     nib_server_token *tokens;
     size_t n_tokens, tokens_capacity;
     size_t n_told;    /* of these: those that the dialect has put into its stream */
     nib_logprob *tops;
     size_t n_tops, tops_capacity;
     nib_server_finish finish;
-    int stop;         /* which of ask->stops ended it; -1: none */
+    int stop;         /* which of the client's ask->stops ended it; -1: none */
     nib_usage usage;  /* at the end; n_generated counts all along */
     uint32_t n_reasoning; /* tokens */
     bool is_reasoning;/* the last text was */

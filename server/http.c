@@ -50,6 +50,7 @@ struct nib_server_exchange {
     /* The answer. */
     int status;
     bool is_chunked, closes;
+    size_t largest; /* of its parts */
     nib_buf extra; /* lines of the head */
     char note[NIB_SERVER_NOTE];
     void (*closed)(void *user);
@@ -239,13 +240,15 @@ void nib_server_http_reply(nib_server_exchange *x, int status, const char *type,
 }
 
 void nib_server_http_begin(nib_server_exchange *x, int status, const char *type) {
+    x->largest = 0;
     put_head(x, status, type, NULL);
 }
 
 bool nib_server_http_write(nib_server_exchange *x, nib_str bytes) {
     struct evbuffer *out = bufferevent_get_output(x->bev);
     if (!bytes.len) return true; /* an empty chunk would end the answer */
-    if (evbuffer_get_length(out) + bytes.len > x->http->config.max_unsent) {
+    if (bytes.len > x->largest) x->largest = bytes.len;
+    if (evbuffer_get_length(out) + bytes.len > x->http->config.max_unsent + x->largest) { /* however large that is, it had to be given */
         drop(x);
         return false;
     }

@@ -83,7 +83,8 @@ void nib_server_http_on_closed(nib_server_exchange *x, void (*closed)(void *user
 void nib_server_http_set(nib_server_exchange *x, const char *name, const char *value);
 /* The whole answer; type NULL: no body. To HEAD the body is left out. */
 void nib_server_http_reply(nib_server_exchange *x, int status, const char *type, nib_str body);
-/* An answer that comes in parts. write: false when the client reads too slowly; it is gone then, and closed was called. */
+/* An answer that comes in parts. write: false when the client reads too slowly, so that more than max_unsent and one part wait
+ * for it; it is gone then, and closed was called. */
 void nib_server_http_begin(nib_server_exchange *x, int status, const char *type);
 bool nib_server_http_write(nib_server_exchange *x, nib_str bytes);
 void nib_server_http_end(nib_server_exchange *x);

@@ -62,24 +62,17 @@ static json_t *call_item(const nib_server_answer *a, const nib_server_call *call
     return o;
 }
 
-static void add_message(json_t *items, const nib_server_choice *c, size_t from, size_t to) {
-    if (from == to) return;
-    json_t *part = part_json(MESSAGE_ITEM, text_json(&c->content, from, to));
-    json_array_append_new(items, text_item(c->answer, MESSAGE_ITEM, (int)json_array_size(items), part));
+static json_t *item_json(const nib_server_choice *c, const nib_server_part *part, int index) {
+    bool is_message = part->kind == NIB_SERVER_CONTENT;
+    item_kind kind = is_message ? MESSAGE_ITEM : REASONING_ITEM;
+    if (part->kind == NIB_SERVER_CALL_BEGIN) return call_item(c->answer, &c->calls[part->call], index, true);
+    json_t *text = text_json(is_message ? &c->content : &c->reasoning, part->from, part->to);
+    return text_item(c->answer, kind, index, part_json(kind, text));
 }
 
 static json_t *output_json(const nib_server_choice *c) {
     json_t *items = json_array();
-    size_t at = 0;
-    if (c->reasoning.len) {
-        json_t *part = part_json(REASONING_ITEM, text_json(&c->reasoning, 0, c->reasoning.len));
-        json_array_append_new(items, text_item(c->answer, REASONING_ITEM, 0, part));
-    }
-    for (size_t i = 0; i < c->n_calls; at = c->calls[i++].content_at) {
-        add_message(items, c, at, c->calls[i].content_at);
-        json_array_append_new(items, call_item(c->answer, &c->calls[i], (int)json_array_size(items), true));
-    }
-    add_message(items, c, at, c->content.len);
+    for (size_t i = 0; i < c->n_parts; i++) json_array_append_new(items, item_json(c, &c->parts[i], (int)i));
     return items;
 }
 

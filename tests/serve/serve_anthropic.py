@@ -91,6 +91,18 @@ class Messages(Case):
         self.assertEqual((message["stop_reason"], message["stop_sequence"]), ("stop_sequence", text[6:10]))
         self.assertEqual(message["content"][0]["text"], text[:text.index(text[6:10])])
 
+    def test_stop_of_the_template(self):
+        """What ends every answer is no stop sequence of the client's."""
+        template = "{% for m in messages %}{{ m.role }}: {{ m.content }}[END]{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}"
+        server = self.spawn("-c", 2048, "--chat-template", template)
+        body = {"max_tokens": 30, "messages": [{"role": "user", "content": "Hi"}],
+                "output_format": {"type": "json_schema", "schema": {"const": "one[END]two"}}}
+        for fields, reason, sequence in (({}, "end_turn", None), ({"stop_sequences": ["e["]}, "stop_sequence", "e["),
+                                         ({"stop_sequences": ["x"] * 64}, "end_turn", None)):
+            message = server.post(MESSAGES, {**body, **fields}).json
+            self.assertEqual((message["stop_reason"], message["stop_sequence"]), (reason, sequence))
+            self.assertEqual(message["content"][0]["text"], '"on' if sequence else '"one')
+
     def test_prefill(self):
         messages = [{"role": "user", "content": "Name a color."}, {"role": "assistant", "content": "The color is"}]
         chat = self.server.post("/v1/chat/completions", {"messages": messages, "continue_final_message": True, "max_tokens": 8,

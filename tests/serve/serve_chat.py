@@ -1,7 +1,7 @@
 """POST /v1/chat/completions: fields, answers, streams."""
 import json
 
-from harness import CHAT, Case
+from harness import CHAT, COMPLETIONS, Case
 
 
 class Answers(Case):
@@ -116,6 +116,15 @@ class Tools(Case):
         self.assertEqual("".join(d["function"]["arguments"] for d in deltas), whole["message"]["tool_calls"][0]["function"]["arguments"])
         self.assertEqual([c["finish_reason"] for e in events for c in e["choices"] if c["finish_reason"]], ["tool_calls"])
 
+    def test_cut(self):
+        """Wherever the limit cuts a call of which arguments were given, nothing of its syntax is text."""
+        fields = {"tools": self.tools, "tool_choice": "required", "parallel_tool_calls": False}
+        n = self.chat("Weather in Paris?", max_tokens=200, **fields)["usage"]["completion_tokens"]
+        cut = [self.chat("Weather in Paris?", max_tokens=i, **fields)["choices"][0]["message"] for i in range(1, n)]
+        called = [m["content"] for m in cut if "tool_calls" in m]
+        self.assertGreater(len(called), 3)
+        self.assertEqual(called, [None] * len(called))
+
     def test_none(self):
         answer = self.chat("Weather in Paris?", tools=self.tools, tool_choice="none")["choices"][0]["message"]
         self.assertNotIn("tool_calls", answer)
@@ -180,12 +189,28 @@ class Refusals(Case):
         error = self.refuse(messages=[{"role": "user", "content": "one two " * 8000}])
         self.assertEqual((error["code"], error["param"]), ("context_length_exceeded", "messages"))
         self.assertEqual(self.refuse(max_tokens=100000)["code"], "context_length_exceeded")
+        for text in (" " * (8 << 20), "one two " * (1 << 20)): # found out without tokenizing, or even rendering, all of it
+            for path, body in ((CHAT, {"messages": [{"role": "user", "content": text}]}), (COMPLETIONS, {"prompt": text}),
+                               ("/completion", {"prompt": [1, text]}), ("/v1/embeddings", {"input": text})):
+                self.refused(self.server.post(path, body), code="context_length_exceeded")
 
     def test_bodies(self):
         for body in (b"", b"hello", b"[1,2]", b'{"messages":', b"[" * 100000, b'{"a":1,"a":2}', b'{"messages":[{"role":"user","content":"\xff"}]}',
                      b'{"messages":[{"role":"user","content":"\\ud800"}]}'):
             with self.subTest(body[:40]):
                 self.refused(self.server.post(CHAT, body))
+
+    def test_large_numbers(self):
+        """JSON has no largest number; the fields of a request do."""
+        for name, number in (("seed", 2**63), ("seed", 2**64), ("seed", -10**30), ("max_tokens", 2**64), ("n", 10**400), ("temperature", "1e999"),
+                             ("logit_bias", '{"1": -1e999}')):
+            with self.subTest(f"{name} {number}"):
+                body = '{"messages":[{"role":"user","content":"1e999"}],"%s":%s}' % (name, number)
+                error = self.refused(self.server.post(CHAT, body.encode()), says="expected")
+                self.assertTrue(error["param"].startswith(name), error)
+        self.chat(seed=2**63 - 1, metadata={"id": 2**64}, user=10**400)
+        answer = self.chat("A number?", max_tokens=40, guided_json={"type": "integer", "minimum": 2**70, "maximum": 2**70})
+        self.assertEqual(float(answer["choices"][0]["message"]["content"]), 2.0**70)
 
     def test_strict(self):
         server = self.spawn("-c", 1024, "--strict-fields")

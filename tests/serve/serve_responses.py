@@ -80,6 +80,10 @@ class Responses(Case):
         self.assertEqual(whole["usage"]["input_tokens"], chat["usage"]["prompt_tokens"])
         self.assertEqual(whole["instructions"], "Be brief.")
 
+    def test_thoughts(self):
+        whole = self.same(guided_regex="<think>ab</think>cd", max_output_tokens=30)
+        self.assertEqual([(item["type"], item["content"][0]["text"]) for item in whole["output"]], [("reasoning", "ab"), ("message", "cd")])
+
     def test_items(self):
         plain = self.respond("Hello")["output"]
         for value in ([{"role": "user", "content": "Hello"}], [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hello"}]}]):
