@@ -62,6 +62,7 @@ static nib_status record_choice(trace_state *t, nib_error *err) {
     /* Once for the time it takes, and again, with the same outcome, to look at what every sampler does. */
     double start = nib_cli_now_ms();
     nib_sampler_trace(t->sampler, NULL, NULL);
+    nib_sampler_hint(t->sampler, nib_logits_best(t->s.ctx, 0));
     NIB_TRY(nib_sampler_sample(t->sampler, logits, NULL, pos, &token->id, err));
     token->sample_ms = nib_cli_now_ms() - start;
     nib_sampler_trace(t->sampler, on_sampler, t);

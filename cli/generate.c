@@ -91,6 +91,7 @@ static nib_status sample_one(loop *l, nib_error *err) {
     nib_matcher *matcher = l->params->matcher;
     nib_token id;
     if (matcher) NIB_TRY(nib_matcher_mask(matcher, l->mask, nib_model_n_vocab(l->s->model), err));
+    nib_sampler_hint(l->sampler, nib_logits_best(l->s->ctx, 0));
     NIB_TRY(nib_sampler_sample(l->sampler, logits, l->mask, nib_seq_length(l->s->ctx, 0), &id, err));
     if (matcher) NIB_TRY(nib_matcher_accept(matcher, id, err));
     if (l->params->keep_logprobs) NIB_TRY(keep_logprobs(l, logits, id, err));

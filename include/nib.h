@@ -594,6 +594,8 @@ NIB_API nib_status nib_decode(nib_context *ctx, const nib_batch *batch, nib_erro
 /* Row i of the last nib_decode (rows in the order of the tokens that asked): n_vocab floats, valid until the next
  * nib_decode. NULL when i is out of range. */
 NIB_API const float *nib_logits(const nib_context *ctx, uint32_t i);
+/* The best of each 32 logits of a row, which samplers can use (nib_sampler_hint); of a block with NaN, +infinity. */
+NIB_API const float *nib_logits_best(const nib_context *ctx, uint32_t i);
 NIB_API uint32_t nib_n_logits(const nib_context *ctx);
 /* A 64-bit hash of the bits of a row, for comparing runs. */
 NIB_API uint64_t nib_logits_hash(const nib_context *ctx, uint32_t i);
@@ -746,6 +748,9 @@ NIB_API void nib_sampler_trace(nib_sampler *sampler, nib_sampler_trace_fn fn, vo
  * but -infinity, is NIB_E_NUMERIC; a mask and a bias that leave nothing, NIB_E_ARG. Allocates nothing. */
 NIB_API nib_status nib_sampler_sample(nib_sampler *sampler, const float *logits, const uint32_t *mask, uint64_t pos,
                                       nib_token *id, nib_error *err);
+/* What is known of the logits of the next nib_sampler_sample, and of no other: nib_logits_best of the row. The result is the same,
+ * but what cannot matter is not read. */
+NIB_API void nib_sampler_hint(nib_sampler *sampler, const float *best);
 /* Tells the sampler what entered the sequence (prompt tokens too): history of the penalties, state of mirostat.
  * Allocates only to remember more than 65536 tokens, when a last_n is longer or -1; on error nothing has changed. */
 NIB_API nib_status nib_sampler_accept(nib_sampler *sampler, nib_token id, nib_error *err);

@@ -66,6 +66,20 @@ static void row_ops(const nib_cpu_ops *o, const nib_cpu_ops *s) {
     }
 }
 
+/* Blocks of 32, of which one has a value that is none, or is the best, at any place. */
+static void block_max(const nib_cpu_ops *o, const nib_cpu_ops *s) {
+    static const float odd[] = {NAN, -NAN, INFINITY, -INFINITY, 0.0f, 5.0f};
+    float x[96], a[3], b[3];
+    for (size_t place = 0; place < 96; place++)
+        for (size_t k = 0; k < sizeof odd / sizeof *odd; k++) {
+            fill(x, 96, 3.0f), x[place] = odd[k];
+            s->block_max(x, a, 96), o->block_max(x, b, 96), same(a, b, 3);
+            float want = x[place / 32 * 32];
+            for (size_t i = place / 32 * 32; i < place / 32 * 32 + 32; i++) want = x[i] > want || x[i] != x[i] ? x[i] : want;
+            assert_true(a[place / 32] == (odd[k] != odd[k] ? INFINITY : want));
+        }
+}
+
 static void half_ops(const nib_cpu_ops *o, const nib_cpu_ops *s) {
     static uint16_t h[65536], g[65536];
     static float a[65536], b[65536];
@@ -133,6 +147,7 @@ static void test_levels(void **state) {
     (void)state;
     each_level(row_ops);
     each_level(half_ops);
+    each_level(block_max);
     each_level(attention_ops);
 }
 

@@ -8,6 +8,7 @@
 #include "support/slow.h"
 #include "support/tiny.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -60,6 +61,17 @@ static nib_token token(const fixture *f, uint32_t seq, uint32_t i) {
     return (nib_token)((i * 7919u + seq * 104729u + i * i) % f->n_vocab);
 }
 
+static void check_best(const fixture *f, const nib_context *ctx, uint32_t row) {
+    const float *logits = nib_logits(ctx, row), *best = nib_logits_best(ctx, row);
+    float want = -INFINITY;
+    for (uint32_t i = 0, n = f->n_vocab; i < n; i++) {
+        if (logits[i] > want) want = logits[i];
+        if (i % 32 != 31 && i + 1 < n) continue;
+        assert_true(best[i / 32] == want);
+        want = -INFINITY;
+    }
+}
+
 /* Feeds tokens from … to-1 of sequence `as` into sequence seq, `chunk` a call, with a token of each of n_others other
  * sequences before and after them; hashes of all rows of seq go to hash[i]. */
 static void feed_among(const fixture *f, nib_context *ctx, uint32_t n_others, uint32_t seq, uint32_t as, uint32_t from,
@@ -80,7 +92,10 @@ static void feed_among(const fixture *f, nib_context *ctx, uint32_t n_others, ui
         if (status != NIB_OK) print_error("%s\n", err.message);
         assert_int_equal(status, NIB_OK);
         assert_int_equal(nib_n_logits(ctx), n);
-        for (uint32_t j = 0; j < n; j++) hash[i + j] = nib_logits_hash(ctx, j);
+        for (uint32_t j = 0; j < n; j++) {
+            hash[i + j] = nib_logits_hash(ctx, j);
+            check_best(f, ctx, j);
+        }
         i += n;
     }
     nib_batch_free(batch);

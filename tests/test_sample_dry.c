@@ -72,7 +72,7 @@ static size_t compare(const nib_sampler_params *p, uint32_t seed, size_t n_histo
         double expected[N_VOCAB];
         for (int id = 0; id < N_VOCAB; id++) expected[id] = (double)logits[id];
         naive_dry(p, n, expected);
-        nib_sample_set_begin(&s->set, logits, NULL);
+        nib_sample_set_begin(&s->set, logits, NULL, NULL);
         if (with_list) nib_sample_set_sort(&s->set);
         nib_sample_dry_apply(s);
         nib_sample_set_sort(&s->set);
@@ -129,7 +129,7 @@ static void test_example(void **state) {
     for (size_t n = 8; n <= 11; n++) {
         nib_sampler *s = new_sampler(&p, N_VOCAB);
         for (size_t i = 0; i < n; i++) nib_sampler_accept(s, history[i], NULL);
-        nib_sample_set_begin(&s->set, logits, NULL);
+        nib_sample_set_begin(&s->set, logits, NULL, NULL);
         nib_sample_dry_apply(s);
         nib_sample_set_sort(&s->set);
         assert_true((double)s->set.own[N_VOCAB - 1] == -expected[n - 8]);
@@ -153,7 +153,7 @@ static void test_reset_and_huge_penalties(void **state) {
     assert_int_equal(nib_sampler_sample(s, logits, mask, 5, &id, NULL), NIB_OK);
     assert_int_equal(id, 3);
     nib_sampler_reset(s);
-    nib_sample_set_begin(&s->set, logits, NULL);
+    nib_sample_set_begin(&s->set, logits, NULL, NULL);
     nib_sample_dry_apply(s);
     nib_sample_set_sort(&s->set);
     assert_int_equal(s->set.ids[0], 3);

@@ -58,9 +58,11 @@ static void run_naive(naive_list *list, const nib_sampler_params *p, const nib_s
 }
 
 static void run_nib(nib_sampler *s, const float *logits, const uint32_t *mask, uint64_t pos) {
+    float best[MAX_VOCAB / 32 + 1];
     s->pos = pos;
     s->n_draws = 0;
-    nib_sample_set_begin(&s->set, logits, mask);
+    naive_best(logits, s->n_vocab, best);
+    nib_sample_set_begin(&s->set, logits, pos % 3 ? NULL : best, mask);
     for (uint32_t i = 0; i < s->chain.n; i++) nib_sample_kinds[s->chain.ids[i]].apply(s);
     nib_sample_set_sort(&s->set);
 }

@@ -34,7 +34,7 @@ static void naive_penalties(const nib_sampler_params *p, uint32_t seed, size_t n
 }
 
 static void apply(nib_sampler *s, const float *logits, float *out) {
-    nib_sample_set_begin(&s->set, logits, NULL);
+    nib_sample_set_begin(&s->set, logits, NULL, NULL);
     nib_sample_penalty_apply(s);
     nib_sample_set_sort(&s->set);
     for (size_t i = 0; i < s->set.n; i++) out[s->set.ids[i]] = s->set.own[i];

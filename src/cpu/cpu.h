@@ -39,7 +39,9 @@ void nib_cpu_free(nib_cpu *cpu);
 nib_status nib_cpu_run(nib_cpu *cpu, const nib_plan_batch *batch, nib_error *err);
 /* Lets the next runs use the first n_threads threads only; 1 to config.n_threads. The bits stay the same. */
 void nib_cpu_limit_threads(nib_cpu *cpu, int n_threads);
-float *nib_cpu_logits(const nib_cpu *cpu, uint32_t row);
+const float *nib_cpu_logits(const nib_cpu *cpu, uint32_t row);
+/* The best of each 32 of them, the last of fewer; +INFINITY where one is NaN. */
+const float *nib_cpu_best_logits(const nib_cpu *cpu, uint32_t row);
 /* After a run that wanted hidden states: one of them. */
 const float *nib_cpu_hidden(const nib_cpu *cpu, uint32_t row);
 void nib_cpu_copy_page(nib_cpu *cpu, uint32_t from, uint32_t to);

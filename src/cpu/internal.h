@@ -44,6 +44,7 @@ struct nib_cpu {
     unsigned char *memory;    /* buffers, acts, scratch of the threads, logits: one mapping */
     size_t n_bytes;
     float **buffers;          /* by plan buffer; the logits' entry is their start */
+    float *best;              /* of the logits: by row and block of 32 values */
     void **act_memory;        /* by plan act */
     unsigned *act_forms;
     nib_plan_rows *act_rows;  /* rows of the step that writes it */
@@ -129,6 +130,11 @@ float *nib_cpu_out_row(const nib_cpu *cpu, const nib_plan_step *s, int index, ui
 
 static inline float *nib_cpu_row(const nib_cpu *cpu, int buffer, uint32_t row) {
     return cpu->buffers[buffer] + (size_t)row * cpu->plan->buffers[buffer].width;
+}
+
+/* The best of each block of a row of logits. */
+static inline float *nib_cpu_best_row(const nib_cpu *cpu, uint32_t row) {
+    return cpu->best + (size_t)row * ((cpu->plan->n_vocab + NIB_BLOCK_VALUES - 1) / NIB_BLOCK_VALUES);
 }
 
 static inline void *nib_cpu_scratch(const nib_cpu *cpu, int index) {

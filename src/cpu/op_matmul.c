@@ -5,6 +5,8 @@
  * the threads finish together: a thread that waits for the last chunk of 64 KiB waits for 4 us, in a step of 9. */
 #include "cpu/internal.h"
 
+#include <math.h>
+
 #define DECODE_CHUNK_BYTES (64 << 10)
 #define PREFILL_CHUNK_GROUPS 8
 #define PREFILL_ROWS 16
@@ -74,6 +76,20 @@ static void multiply(nib_cpu *cpu, const nib_plan_step *s, const chunk *c, const
         cpu->ops->add(y->out + t * y->stride, cpu->weights[bias].vector + y->first, y->n);
 }
 
+/* While a chunk of logits is near: the best of each block, so that samplers need not read them all (sample/set.h). */
+static void note_best(nib_cpu *cpu, const sums *y, uint32_t n_rows) {
+    size_t n = y->n / NIB_BLOCK_VALUES * NIB_BLOCK_VALUES;
+    for (uint32_t t = 0; t < n_rows; t++) {
+        const float *x = y->out + t * y->stride;
+        float *best = nib_cpu_best_row(cpu, cpu->batch->logits_row + t) + y->first / NIB_BLOCK_VALUES;
+        cpu->ops->block_max(x, best, n);
+        if (n == y->n) continue;
+        float last[NIB_BLOCK_VALUES];
+        for (size_t i = 0; i < NIB_BLOCK_VALUES; i++) last[i] = n + i < y->n ? x[n + i] : -INFINITY;
+        cpu->ops->block_max(last, best + n / NIB_BLOCK_VALUES, NIB_BLOCK_VALUES);
+    }
+}
+
 static void run_chunk(nib_cpu *cpu, const nib_plan_step *s, const chunk *c, const nib_cpu_act *act, int index) {
     sums y = sums_of(matrix_of(cpu, s, c->product), c);
     int buffer = s->product[c->product].out;
@@ -82,6 +98,7 @@ static void run_chunk(nib_cpu *cpu, const nib_plan_step *s, const chunk *c, cons
         y.stride = cpu->plan->buffers[buffer].width;
     }
     multiply(cpu, s, c, act, &y, nib_cpu_scratch(cpu, index));
+    if (buffer == cpu->plan->logits) note_best(cpu, &y, act->n_tok);
     for (uint32_t t = 0; s->adds && t < act->n_tok; t++)
         cpu->ops->add(nib_cpu_row(cpu, s->out, t) + y.first, y.out + t * y.stride, y.n);
 }
@@ -108,7 +125,8 @@ static void run_gated_chunk(nib_cpu *cpu, const nib_plan_step *s, const chunk *c
 void nib_cpu_op_matmul(nib_cpu *cpu, const nib_plan_step *s, int index) {
     nib_cpu_act act = nib_cpu_act_of(cpu, s->act, index);
     bool gates = nib_cpu_gates_chunks(cpu, s);
-    uint32_t unit = gates ? nib_cpu_gate_unit(cpu, s) : 1;
+    bool makes_logits = s->product[0].out == cpu->plan->logits;
+    uint32_t unit = gates ? nib_cpu_gate_unit(cpu, s) : makes_logits ? NIB_BLOCK_VALUES / NIB_GROUP_ROWS : 1;
     for (chunk c; claim(cpu, s, gates ? 1 : s->n_products, unit, &c);)
         if (gates) run_gated_chunk(cpu, s, &c, &act, index);
         else run_chunk(cpu, s, &c, &act, index);

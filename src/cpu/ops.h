@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #define NIB_PAGE_POS 32 /* positions in a KV page; kv/pool counts in the same pages */
+#define NIB_BLOCK_VALUES 32 /* of a row, of which the best is known */
 
 typedef enum nib_cpu_kv_form { NIB_CPU_KV_F32, NIB_CPU_KV_F16, NIB_CPU_KV_Q8_0, NIB_CPU_KV_COUNT } nib_cpu_kv_form;
 
@@ -51,6 +52,8 @@ typedef struct nib_cpu_ops {
      * (x[i], x[i + n/2]); `pairs`: (x[2i], x[2i + 1]). */
     void (*rope_halves)(float *x, const float *cs, size_t n);
     void (*rope_pairs)(float *x, const float *cs, size_t n);
+    /* The best of each block of 32 of x, +INFINITY where a value is NaN. n is a multiple of 32. */
+    void (*block_max)(const float *x, float *best, size_t n);
     void (*f16_from_f32)(const float *x, uint16_t *out, size_t n);
     void (*f32_from_f16)(const uint16_t *x, float *out, size_t n);
     /* Online softmax of one page for n queries with 32 scores each: m' = max(m, s); p = exp(s - m'); corr = exp(m - m');

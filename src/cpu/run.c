@@ -78,6 +78,8 @@ static void lay_out(nib_cpu *cpu, layout *l) {
         uint32_t rows = (int)i == plan->logits ? cpu->config.n_logits : cpu->config.n_tok;
         cpu->buffers[i] = take(l, rows, (size_t)plan->buffers[i].width * sizeof(float));
     }
+    uint32_t n_blocks = (plan->n_vocab + NIB_BLOCK_VALUES - 1) / NIB_BLOCK_VALUES;
+    cpu->best = take(l, cpu->config.n_logits, n_blocks * sizeof *cpu->best);
     /* An act lives from the step that writes it to the product right after, so two places serve them all in turn. */
     size_t n_act = 0;
     for (size_t i = 0; i < plan->n_acts; i++)
@@ -264,8 +266,12 @@ nib_status nib_cpu_run(nib_cpu *cpu, const nib_plan_batch *batch, nib_error *err
     return cpu->status;
 }
 
-float *nib_cpu_logits(const nib_cpu *cpu, uint32_t row) {
+const float *nib_cpu_logits(const nib_cpu *cpu, uint32_t row) {
     return nib_cpu_row(cpu, cpu->plan->logits, row);
+}
+
+const float *nib_cpu_best_logits(const nib_cpu *cpu, uint32_t row) {
+    return nib_cpu_best_row(cpu, row);
 }
 
 const float *nib_cpu_hidden(const nib_cpu *cpu, uint32_t row) {

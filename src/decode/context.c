@@ -225,6 +225,10 @@ const float *nib_logits(const nib_context *ctx, uint32_t i) {
     return i < nib_n_logits(ctx) ? nib_cpu_logits(ctx->cpu, i) : NULL;
 }
 
+const float *nib_logits_best(const nib_context *ctx, uint32_t i) {
+    return i < nib_n_logits(ctx) ? nib_cpu_best_logits(ctx->cpu, i) : NULL;
+}
+
 uint32_t nib_n_logits(const nib_context *ctx) {
     return ctx->has_hidden ? 0 : ctx->n_rows;
 }

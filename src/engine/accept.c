@@ -76,6 +76,7 @@ static nib_status tell(nib_engine *e, nib_stream *s, uint32_t row, nib_stream_ev
 static nib_status choose_id(nib_engine *e, nib_engine_choice *c, uint32_t row, nib_stream_event *event, nib_error *err) {
     const uint32_t *mask;
     NIB_TRY(make_mask(e, c, &mask, err));
+    nib_sampler_hint(c->sampler, nib_logits_best(e->ctx, row));
     NIB_TRY(nib_sampler_sample(c->sampler, nib_logits(e->ctx, row), mask, c->n_ids, &event->id, err));
     NIB_TRY(nib_sampler_accept(c->sampler, event->id, err));
     if (c->matcher) NIB_TRY(nib_matcher_accept(c->matcher, event->id, err));

@@ -157,13 +157,18 @@ static nib_status fail_empty(const nib_sampler *s, const float *logits, nib_erro
                     logits[bad] != logits[bad] ? "NaN" : "+inf");
 }
 
+void nib_sampler_hint(nib_sampler *s, const float *best) {
+    s->hint = best;
+}
+
 nib_status nib_sampler_sample(nib_sampler *s, const float *logits, const uint32_t *mask, uint64_t pos, nib_token *id,
                               nib_error *err) {
     *id = s->drawn = NIB_TOKEN_NONE;
     if (!logits) return nib_fail(err, NIB_E_ARG, "logits is NULL; a row of %u logits expected", s->n_vocab);
     s->pos = pos;
     s->n_draws = 0;
-    nib_sample_set_begin(&s->set, logits, mask);
+    nib_sample_set_begin(&s->set, logits, s->hint, mask);
+    s->hint = NULL;
     run_chain(s);
     if (nib_sample_set_max(&s->set) == -INFINITY) return fail_empty(s, logits, err);
     if (s->params.temp <= 0) {

@@ -15,6 +15,7 @@ struct nib_sampler {
     nib_sample_chain chain;
     uint32_t n_vocab, seed;
     nib_sample_set set;
+    const float *hint;         /* for the next sample; NULL: none */
     nib_sample_history history; /* for penalty and dry */
     nib_sample_penalty penalty;
     nib_sample_dry dry;

@@ -42,9 +42,10 @@ void nib_sample_set_fini(nib_sample_set *set) {
     *set = (nib_sample_set){0};
 }
 
-void nib_sample_set_begin(nib_sample_set *set, const float *logits, const uint32_t *mask) {
+void nib_sample_set_begin(nib_sample_set *set, const float *logits, const float *best, const uint32_t *mask) {
     if (set->is_patched) memset(set->patched, 0, n_blocks(set->n_vocab) * sizeof *set->patched);
     set->values = logits;
+    set->best = best;
     set->ids = NULL;
     set->n = set->n_vocab;
     set->mask = mask;
@@ -69,8 +70,9 @@ static const float *block(const nib_sample_set *set, size_t b, float tmp[LANES])
 static float scan_block(const nib_sample_set *set, size_t b, bool *is_ok) {
     float tmp[LANES];
     size_t first = b * LANES, len = set->n - first;
-    if (len >= LANES) {
-        float max = nib_sample_lanes_max(set->values + first, is_ok);
+    if (set->best || len >= LANES) {
+        float max = set->best ? set->best[b] : nib_sample_lanes_max(set->values + first, is_ok);
+        *is_ok &= max < INFINITY;
         if (!(set->mask && ~set->mask[b]) && !(set->is_patched && set->patched[b])) return max;
     }
     for (size_t j = 0; j < len && len < LANES; j++)
@@ -166,6 +168,7 @@ void nib_sample_set_keep(nib_sample_set *set, float lowest) {
         }
     }
     set->values = set->own;
+    set->best = NULL;
     set->ids = set->own_ids;
     set->n = n;
     set->mask = NULL;
@@ -241,6 +244,7 @@ void nib_sample_set_scale(nib_sample_set *set, float temp) {
         memcpy(set->own + first, tmp, len * sizeof *tmp);
     }
     set->values = set->own;
+    set->best = NULL;
     set->mask = NULL;
     if (set->is_patched) memset(set->patched, 0, n_blocks(set->n_vocab) * sizeof *set->patched);
     set->is_patched = set->has_max = false;

@@ -21,6 +21,7 @@ typedef struct nib_sample_set {
     nib_token *ids;       /* by slot in list form; NULL in dense form */
     size_t n;             /* slots */
     const uint32_t *mask; /* dense form: bit id set = allowed; NULL: all */
+    const float *best;    /* dense form: the best of each block of values, +infinity where one is NaN; NULL: not known */
     bool is_patched;      /* `patched` and `patch` lie over values */
     bool is_sorted;       /* a list in the order of sample/order.h */
     bool has_max;         /* max and block_max are right */
@@ -39,8 +40,9 @@ typedef struct nib_sample_set {
 
 nib_status nib_sample_set_init(nib_sample_set *set, uint32_t n_vocab, nib_error *err);
 void nib_sample_set_fini(nib_sample_set *set);
-/* Starts over with all allowed tokens; logits and mask stay the caller's and must live as long as they are in use. */
-void nib_sample_set_begin(nib_sample_set *set, const float *logits, const uint32_t *mask);
+/* Starts over with all allowed tokens; logits, mask and best (NULL: not known) stay the caller's and must live as long as they are in
+ * use. */
+void nib_sample_set_begin(nib_sample_set *set, const float *logits, const float *best, const uint32_t *mask);
 
 /* The best logit; -infinity when there is no candidate (a bad set has none). Looks for NaN when that is due. */
 float nib_sample_set_max(nib_sample_set *set);

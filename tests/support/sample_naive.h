@@ -44,6 +44,13 @@ static inline void naive_begin(naive_list *list, const float *logits, const uint
             list->items[list->n++] = (naive_cand){(nib_token)i, (double)logits[i], 0, 0};
 }
 
+/* The best of each block of 32, as nib_logits_best has them. */
+static inline void naive_best(const float *logits, size_t n_vocab, float *best) {
+    for (size_t b = 0; b < (n_vocab + 31) / 32; b++) best[b] = -INFINITY;
+    for (size_t i = 0; i < n_vocab; i++)
+        if (!(logits[i] <= best[i / 32])) best[i / 32] = logits[i] == logits[i] ? logits[i] : INFINITY;
+}
+
 /* Sorts by logit and fills in the probabilities. */
 static inline void naive_softmax(naive_list *list) {
     qsort(list->items, list->n, sizeof *list->items, naive_by_logit);

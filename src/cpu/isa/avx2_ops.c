@@ -152,6 +152,15 @@ static inline float max4(__m256 a, __m256 b, __m256 c, __m256 d) {
     return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
 }
 
+static void block_max(const float *x, float *best, size_t n) {
+    for (size_t b = 0; b < n / NIB_BLOCK_VALUES; b++, x += NIB_BLOCK_VALUES) {
+        __m256 v[4];
+        for (size_t e = 0; e < 4; e++) v[e] = _mm256_loadu_ps(x + W * e);
+        __m256 is_nan = _mm256_or_ps(_mm256_cmp_ps(v[0], v[1], _CMP_UNORD_Q), _mm256_cmp_ps(v[2], v[3], _CMP_UNORD_Q));
+        best[b] = _mm256_movemask_ps(is_nan) ? INFINITY : max4(v[0], v[1], v[2], v[3]);
+    }
+}
+
 /* Queries are independent: eight are in the lanes of what is done once for each, and in flight of the rest. */
 static void page_softmax(size_t n, float *s, float *m, float *l, float *corr) {
     for (size_t j = 0; j < n; j += W, s += W * NIB_PAGE_POS) {
@@ -185,9 +194,9 @@ const nib_cpu_ops nib_cpu_ops_avx2 = {
     .rms_norm = rms_norm,         .add = add,
     .scale = scale,               .silu_mul = silu_mul,
     .gelu_mul = gelu_mul,         .rope_halves = rope_halves,
-    .rope_pairs = rope_pairs,     .f16_from_f32 = f16_from_f32,
-    .f32_from_f16 = f32_from_f16, .page_softmax = page_softmax,
-    .page = nib_cpu_pages_avx2,
+    .rope_pairs = rope_pairs,     .block_max = block_max,
+    .f16_from_f32 = f16_from_f32, .f32_from_f16 = f32_from_f16,
+    .page_softmax = page_softmax, .page = nib_cpu_pages_avx2,
 };
 
 #else

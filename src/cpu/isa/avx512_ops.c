@@ -144,6 +144,13 @@ static inline float max2(__m512 a, __m512 b) {
     return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
 }
 
+static void block_max(const float *x, float *best, size_t n) {
+    for (size_t b = 0; b < n / NIB_BLOCK_VALUES; b++, x += NIB_BLOCK_VALUES) {
+        __m512 a = _mm512_loadu_ps(x), c = _mm512_loadu_ps(x + W);
+        best[b] = _mm512_cmp_ps_mask(a, c, _CMP_UNORD_Q) ? INFINITY : max2(a, c);
+    }
+}
+
 /* Queries are independent: sixteen are in the lanes of what is done once for each, and in flight of the rest. */
 static void page_softmax(size_t n, float *s, float *m, float *l, float *corr) {
     for (size_t j = 0; j < n; j += W, s += W * NIB_PAGE_POS) {
@@ -175,9 +182,9 @@ const nib_cpu_ops nib_cpu_ops_avx512 = {
     .rms_norm = rms_norm,         .add = add,
     .scale = scale,               .silu_mul = silu_mul,
     .gelu_mul = gelu_mul,         .rope_halves = rope_halves,
-    .rope_pairs = rope_pairs,     .f16_from_f32 = f16_from_f32,
-    .f32_from_f16 = f32_from_f16, .page_softmax = page_softmax,
-    .page = nib_cpu_pages_avx512,
+    .rope_pairs = rope_pairs,     .block_max = block_max,
+    .f16_from_f32 = f16_from_f32, .f32_from_f16 = f32_from_f16,
+    .page_softmax = page_softmax, .page = nib_cpu_pages_avx512,
 };
 
 #else

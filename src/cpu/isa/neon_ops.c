@@ -148,6 +148,15 @@ static inline float max_of(const float *s) {
     return vmaxnmvq_f32(x);
 }
 
+static void block_max(const float *x, float *best, size_t n) {
+    for (size_t b = 0; b < n / NIB_BLOCK_VALUES; b++, x += NIB_BLOCK_VALUES) {
+        float32x4_t v = vld1q_f32(x);
+        for (size_t e = 1; e < 8; e++) v = vmaxq_f32(v, vld1q_f32(x + W * e)); /* of NaN and a number: NaN */
+        float max = vmaxvq_f32(v);
+        best[b] = max == max ? max : INFINITY;
+    }
+}
+
 /* Queries are independent: four are in the lanes of what is done once for each, and in flight of the rest. */
 static void page_softmax(size_t n, float *s, float *m, float *l, float *corr) {
     for (size_t j = 0; j < n; j += W, s += W * NIB_PAGE_POS) {
@@ -177,7 +186,7 @@ const nib_cpu_ops nib_cpu_ops_neon = {
     .rms_norm = rms_norm,         .add = add,
     .scale = scale,               .silu_mul = silu_mul,
     .gelu_mul = gelu_mul,         .rope_halves = rope_halves,
-    .rope_pairs = rope_pairs,     .f16_from_f32 = f16_from_f32,
-    .f32_from_f16 = f32_from_f16, .page_softmax = page_softmax,
-    .page = nib_cpu_pages_neon,
+    .rope_pairs = rope_pairs,     .block_max = block_max,
+    .f16_from_f32 = f16_from_f32, .f32_from_f16 = f32_from_f16,
+    .page_softmax = page_softmax, .page = nib_cpu_pages_neon,
 };

@@ -53,6 +53,14 @@ static void rope_pairs(float *x, const float *cs, size_t n) {
     for (size_t i = 0; i < n / 2; i++) rotate(&x[2 * i], &x[2 * i + 1], cs[i], cs[i + n / 2]);
 }
 
+static void block_max(const float *x, float *best, size_t n) {
+    for (size_t b = 0; b < n / NIB_BLOCK_VALUES; b++, x += NIB_BLOCK_VALUES) {
+        best[b] = x[0] == x[0] ? x[0] : INFINITY;
+        for (size_t i = 1; i < NIB_BLOCK_VALUES; i++)
+            if (!(x[i] <= best[b])) best[b] = x[i] == x[i] ? x[i] : INFINITY;
+    }
+}
+
 static void f16_from_f32(const float *x, uint16_t *out, size_t n) {
     for (size_t i = 0; i < n; i++) out[i] = nib_f16_from_f32(x[i]);
 }
@@ -98,7 +106,7 @@ const nib_cpu_ops nib_cpu_ops_scalar = {
     .rms_norm = rms_norm,         .add = add,
     .scale = scale,               .silu_mul = silu_mul,
     .gelu_mul = gelu_mul,         .rope_halves = rope_halves,
-    .rope_pairs = rope_pairs,     .f16_from_f32 = f16_from_f32,
-    .f32_from_f16 = f32_from_f16, .page_softmax = page_softmax,
-    .page = pages,
+    .rope_pairs = rope_pairs,     .block_max = block_max,
+    .f16_from_f32 = f16_from_f32, .f32_from_f16 = f32_from_f16,
+    .page_softmax = page_softmax, .page = pages,
 };

@@ -1,0 +1,493 @@
+#!/usr/bin/env python3
+"""What nib serve promises, measured row by row: speed, stalls, the cache, hang-ups, overload, memory.
+
+  serve_rows.py NIB MODEL [--only ROW]... [--rounds N] [--threads N] [--peer LLAMA_SERVER] [--soak MINUTES]
+
+Every row prints what was measured, what is wanted, and whether it holds; exit status 1 when one does not. The rows `peer` and
+`soak` run only where they are asked for. Clients run on the same machine, so times hold only where nothing else does."""
+import argparse
+import json
+import os
+import random
+import re
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "serve"))
+from harness import CHAT, COMPLETIONS, Config, Server  # noqa: E402
+
+PAGE, TURN_MS = 32, 100
+ROWS = {}
+OPT = None
+
+
+def row(name, promise, asked_for=False):
+    def keep(function):
+        ROWS[name] = (promise, function, asked_for)
+        return function
+    return keep
+
+
+def serve(*args, **how):
+    return Server("--turn-ms", TURN_MS, *(["-t", OPT.threads] if OPT.threads else []), *args, **how)
+
+
+def nib(*args):
+    return json.loads(subprocess.run([Config.nib, *map(str, args), "--json"], capture_output=True, text=True, check=True).stdout)
+
+
+def load(server, clients, requests, workload="unique", **sizes):
+    """The figures of nib bench --serve."""
+    url = server if isinstance(server, str) else f"http://127.0.0.1:{server.port}"
+    args = [f"--{key.replace('_', '-')}={value}" for key, value in sizes.items()]
+    return nib("bench", "--serve", url, "--concurrency", clients, "--requests", requests, "--workload", workload, *args)[0]
+
+
+def ids(n, rnd=random):
+    return [rnd.randrange(1000, 20000) for _ in range(n)]
+
+
+def ask(server, prompt, n, **fields):
+    reply = server.post(COMPLETIONS, {"prompt": prompt, "max_tokens": n, "temperature": 0, "ignore_eos": True, **fields}, timeout=600)
+    assert reply.status == 200, reply.body[:300]
+    return reply.json
+
+
+class Stream(threading.Thread):
+    """A streamed completion and when its pieces came."""
+
+    def __init__(self, server, prompt, n, reads=True):
+        super().__init__(daemon=True)
+        self.server, self.times, self.start_s = server, [], time.monotonic()
+        self.socket = server.send(COMPLETIONS, {"prompt": prompt, "max_tokens": n, "temperature": 0, "ignore_eos": True, "stream": True})
+        if reads:
+            self.start()
+
+    def run(self):
+        try:
+            for line in self.socket.makefile("rb"):
+                if line.startswith(b"data: {"):
+                    self.times.append(time.monotonic())
+        except OSError:
+            pass
+
+    def ttft_ms(self):
+        while not self.times and self.is_alive():
+            time.sleep(0.001)
+        return 1e3 * (self.times[0] - self.start_s)
+
+    def gaps_ms(self, since=0.0, until=float("inf")):
+        return [1e3 * (b - a) for a, b in zip(self.times, self.times[1:]) if b >= since and a <= until]
+
+
+def metric(server, name):
+    return float(re.search(rb"^nib_%s ([-\d.e+]+)" % name.encode(), server.get("/metrics").body, re.M)[1])
+
+
+def status(server, field):
+    with open(f"/proc/{server.process.pid}/status", encoding="ascii") as f:
+        return int(re.search(rf"^{field}:\s+(\d+)", f.read(), re.M)[1])
+
+
+def cpu_s(server):
+    with open(f"/proc/{server.process.pid}/stat", encoding="ascii") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def spread(values, digits=1):
+    return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f}-{max(values):.{digits}f})"
+
+
+# ---- speed
+
+@row("T2", "a token through HTTP at 0.97 of the program's speed, at least")
+def through_http():
+    ratios = []
+    server = serve("-c", 4096)
+    threads = ["-t", OPT.threads] if OPT.threads else []
+    for _ in range(OPT.rounds):
+        alone = nib("-m", Config.model, "-p", "Once upon a time", "-n", 200, "--temp", 0, "--ignore-eos", *threads)
+        s = Stream(server, "Once upon a time", 200)
+        s.join()
+        gaps = s.gaps_ms()
+        ratios.append(1e3 / (sum(gaps) / len(gaps)) / alone["timings"]["decode_tok_s"])
+    server.stop()
+    return statistics.median(ratios) >= 0.97, f"{spread(ratios, 3)} of it"
+
+
+@row("T3", "N answers at once: 0.8 of the lesser of N times one and a prompt of N tokens, and 8 are more than 1")
+def batches():
+    server, told, good = serve("-c", 16384), [], True
+    threads = ["-t", OPT.threads] if OPT.threads else []
+    rates = {n: [] for n in (1, 2, 4, 8, 16)}
+    shares = {n: [] for n in rates}
+    for _ in range(OPT.rounds):
+        for n in rates:
+            rates[n].append(1e3 * n / load(server, n, n, prompt_tokens=16, max_tokens=160)["tpot_ms"]["p50"])
+            prompt = nib("bench", "-m", Config.model, "-p", n, "-n", 0, "-d", 100, "-r", 5, *threads)[0]["mean"]
+            shares[n].append(rates[n][-1] / min(n * rates[1][-1], prompt))
+    for n in rates:
+        told.append(f"{n}: {statistics.median(rates[n]):.0f} tok/s, {statistics.median(shares[n]):.2f}")
+        good &= n == 1 or statistics.median(shares[n]) >= 0.8
+    server.stop()
+    return good and statistics.median(rates[8]) > statistics.median(rates[1]), "; ".join(told)
+
+
+@row("T4", "16 answers: what a turn takes beside the forward pass is at most 2 % or 0.2 ms")
+def beside():
+    server = serve("-c", 16384)
+    load(server, 16, 16, prompt_tokens=16, max_tokens=16)
+    names = ("turns_total", "turn_seconds_total", "decode_seconds_total")
+    before = [metric(server, name) for name in names]
+    load(server, 16, 32, prompt_tokens=16, max_tokens=200)
+    turns, all_s, decode_s = (metric(server, name) - old for name, old in zip(names, before))
+    server.stop()
+    share, ms = 1 - decode_s / all_s, 1e3 * (all_s - decode_s) / turns
+    return share <= 0.02 or ms <= 0.2, f"{100 * share:.1f} %, {ms:.3f} ms of {1e3 * all_s / turns:.1f}"
+
+
+# ---- stalls
+
+@row("L1", f"a prompt of 4000 tokens stalls running answers for 1.25 x {TURN_MS} ms and a step at most")
+def stall():
+    server, worst, step = serve("-c", 16384, "-np", 8), [], []
+    for _ in range(OPT.rounds):
+        running = [Stream(server, ids(20), 700) for _ in range(4)]
+        while any(len(s.times) < 40 for s in running):
+            time.sleep(0.01)
+        step.append(statistics.median(g for s in running for g in s.gaps_ms()))
+        since = time.monotonic()
+        other = Stream(server, ids(4000), 2)
+        other.ttft_ms()
+        until = time.monotonic()
+        worst.append(max(g for s in running for g in s.gaps_ms(since, until)))
+        for s in [*running, other]:
+            s.socket.close()
+        server.until(lambda: metric(server, "requests_running") == 0)
+    server.stop()
+    bound = 1.25 * TURN_MS + statistics.median(step)
+    return statistics.median(worst) <= bound and max(worst) <= 2 * TURN_MS, f"longest {spread(worst)} ms; bound {bound:.0f}"
+
+
+@row("L3", "/health answers within 50 ms (p99) while a prompt of 8000 tokens is read")
+def health():
+    server, ms = serve("-c", 16384), []
+    c = server.connect()
+    s = Stream(server, ids(8000), 2)
+    while not s.times:
+        reply = server.get("/health", connection=c)
+        assert reply.status == 200
+        ms.append(reply.ms)
+        time.sleep(0.01)
+    server.stop()
+    ms.sort()
+    return ms[len(ms) * 99 // 100] <= 50, f"p99 {ms[len(ms) * 99 // 100]:.1f} ms of {len(ms)}"
+
+
+@row("L4", "idle: less than 1 % of a core")
+def idle():
+    server = serve("-c", 4096)
+    ask(server, ids(20), 20)
+    before = cpu_s(server)
+    time.sleep(20)
+    used = cpu_s(server) - before
+    server.stop()
+    return used < 0.2, f"{100 * used / 20:.2f} %"
+
+
+# ---- the cache
+
+@row("P1", "the same 2048 tokens again: first token 10 times as soon, all but a page and a token from the cache")
+def again():
+    server, ratios, cached = serve("-c", 16384), [], []
+    for _ in range(OPT.rounds):
+        prompt = ids(2048)
+        ratios.append(Stream(server, prompt, 1).ttft_ms() / Stream(server, prompt, 1).ttft_ms())
+        cached.append(ask(server, prompt, 1)["usage"]["prompt_tokens_details"]["cached_tokens"])
+    server.stop()
+    return statistics.median(ratios) >= 10 and min(cached) >= 2048 - PAGE - 1, f"{spread(ratios)} times; {min(cached)} tokens"
+
+
+@row("P2", "ten questions of a chat: each computes its new tokens and a page at most")
+def turns():
+    server, messages, over, known = serve("-c", 16384), [], [], 0
+    for turn in range(10):
+        messages.append({"role": "user", "content": f"Question {turn}: tell me more of the {random.choice('sea sky sun moon'.split())}."})
+        reply = server.post(CHAT, {"messages": messages, "max_tokens": 40, "temperature": 0}).json
+        messages.append(reply["choices"][0]["message"])
+        usage = reply["usage"]
+        computed = usage["prompt_tokens"] - usage["prompt_tokens_details"]["cached_tokens"]
+        over.append(computed - (usage["prompt_tokens"] - known))
+        known = usage["total_tokens"]
+    server.stop()
+    return max(over) <= PAGE, f"at most {max(over)} more"
+
+
+# ---- the same bits
+
+@row("D1", "1000 greedy requests under changing load, preemption and cache hits: one output for each prompt, to the bit")
+def same():
+    rnd = random.Random(1)
+    prompts = [ids(rnd.randrange(5, 400), rnd) for _ in range(20)]
+    for i in range(0, 20, 2):  # that begin alike
+        prompts[i + 1][:150] = prompts[i][:150]
+    alone = serve("-c", 2048, "-np", 1, "--no-prefix-cache")
+    want = [ask(alone, p, 24, logprobs=2)["choices"][0] for p in prompts]
+    alone.stop()
+    server, different, done = serve("-c", 1536, "-np", 16, "--turn-ms", 20), [], [0]
+    todo = [rnd.randrange(20) for _ in range(1000)]
+
+    def client():
+        while todo:
+            time.sleep(0.2 * rnd.random() ** 4)
+            try:
+                i = todo.pop()
+            except IndexError:
+                return
+            if ask(server, prompts[i], 24, logprobs=2)["choices"][0] != want[i]:
+                different.append(i)
+            done[0] += 1
+    threads = [threading.Thread(target=client) for _ in range(32)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    preempted, hits = metric(server, "preemptions_total"), metric(server, "prefix_cache_hits_tokens_total")
+    server.stop()
+    good = done[0] == 1000 and not different and preempted > 0 and hits > 0
+    return good, f"{done[0]} requests, {len(different)} different; {preempted:.0f} preemptions, {hits:.0f} tokens from the cache"
+
+
+# ---- clients that go away, and too many
+
+@row("M1", "a hang-up while queued, reading or answering is noticed within 250 ms")
+def hang_up():
+    server, worst = serve("-c", 16384, "-np", 2), {}
+    def running():
+        return metric(server, "requests_running") + metric(server, "requests_waiting")
+    for _ in range(OPT.rounds):
+        for phase, prompt, others in (("reading", ids(4000), 0), ("answering", ids(20), 0), ("queued", ids(20), 2)):
+            busy = [Stream(server, ids(20), 4000) for _ in range(others)]
+            for s in busy:
+                s.ttft_ms()
+            s = Stream(server, prompt, 4000)
+            time.sleep(0.3)
+            assert running() == others + 1
+            start = time.monotonic()
+            s.socket.shutdown(2)
+            while running() > others:
+                time.sleep(0.001)
+            worst[phase] = max(worst.get(phase, 0), 1e3 * (time.monotonic() - start))
+            for b in busy:
+                b.socket.shutdown(2)
+            server.until(lambda: running() == 0)
+    server.stop()
+    return max(worst.values()) <= 250, ", ".join(f"{phase} {ms:.0f} ms" for phase, ms in worst.items())
+
+
+@row("M4", "a prompt that is too long is refused within 50 ms")
+def too_long():
+    server, ms = serve("-c", 2048), []
+    for _ in range(20):
+        reply = server.post(COMPLETIONS, {"prompt": "word " * 200000, "max_tokens": 5})
+        assert reply.status == 400 and reply.json["error"]["code"] == "context_length_exceeded", reply.body[:300]
+        ms.append(reply.ms)
+    server.stop()
+    return statistics.median(ms) <= 50, f"{spread(ms)} ms for 1 MB"
+
+
+@row("M6", "memory at idle and at full load is what the server said, within 5 %")
+def memory():
+    server = serve("-c", 8192, "-np", 16)
+    now, most = (float(x) for x in re.search(rb"memory: (\d+) MiB now.*? up to (\d+) in use", server.text()).groups())
+    rss = status(server, "VmRSS") / 1024
+    load(server, 16, 64, prompt_tokens=380, max_tokens=100)
+    full = status(server, "VmHWM") / 1024
+    server.stop()
+    return abs(rss / now - 1) <= 0.05 and full <= 1.05 * most, f"idle {rss:.0f} MiB of {now:.0f}; full load {full:.0f} of {most:.0f}"
+
+
+@row("O1", "four times as many clients as places: refused within 10 ms (p99), and the others lose nothing (0.95)")
+def overload():
+    server = serve("-c", 16384, "-np", 8, "--max-requests", 8)
+    shares, ms = [], []
+    for _ in range(OPT.rounds):
+        rates = []
+        for n_clients in (8, 32):
+            n_done, stop = [0], time.monotonic() + 8
+
+            def client():
+                c = server.connect()
+                while time.monotonic() < stop:
+                    reply = server.post(COMPLETIONS, {"prompt": ids(60), "max_tokens": 40, "temperature": 0, "ignore_eos": True}, connection=c)
+                    if reply.status == 200:
+                        n_done[0] += 1
+                        continue
+                    assert reply.status == 503 and int(reply.headers["retry-after"]) >= 1 and reply.json["error"]["code"], reply.body
+                    ms.append(reply.ms)
+                    time.sleep(0.25)
+            threads = [threading.Thread(target=client) for _ in range(n_clients)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+            rates.append(n_done[0])
+        shares.append(rates[1] / rates[0])
+    server.stop()
+    ms.sort()
+    p99 = ms[len(ms) * 99 // 100]
+    return p99 <= 10 and statistics.median(shares) >= 0.95, f"{len(ms)} refused, p99 {p99:.1f} ms; {spread(shares, 2)} of the work"
+
+
+@row("O2", "a client that stops reading costs others less than 5 %")
+def slow_reader():
+    server, ratios = serve("-c", 16384, "--timeout", 60), []
+    for _ in range(OPT.rounds):
+        gaps = []
+        for reads in (True, False):
+            streams = [Stream(server, ids(20), 300, reads or i > 0) for i in range(4)]
+            for s in streams[1:]:
+                s.join()
+            gaps.append(statistics.median(g for s in streams[1:] for g in s.gaps_ms()))
+            streams[0].socket.close()
+        ratios.append(gaps[1] / gaps[0])
+    server.stop()
+    return statistics.median(ratios) < 1.05, f"{spread(ratios, 3)} of the time of a token"
+
+
+# ---- asked for
+
+@row("peer", "16 clients against llama-server: unique prompts 2 x tokens/s and 0.5 x TTFT, a shared prefix 4 x and 0.15 x; "
+     "turn 4 within 1.3 of turn 1", asked_for=True)
+def peer():
+    threads = OPT.threads or os.cpu_count()
+    server, port = serve("-c", 32768, "-np", 16), free_port()
+    other = subprocess.Popen([OPT.peer, "-m", Config.model, "--port", str(port), "-t", str(threads), "-c", "32768", "-np", "16"],
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        until_healthy(url, other)
+        runs = {"unique": (16, 32, {"prompt_tokens": 128}), "shared-prefix": (16, 32, {"prompt_tokens": 32}),
+                "multi-turn": (2, 16, {"prompt_tokens": 64, "max_tokens": 48})}
+        got = {(who, name): [] for who in ("nib", "peer") for name in runs}
+        for _ in range(OPT.rounds):
+            for name, (clients, requests, sizes) in runs.items():
+                for who, where in (("nib", server), ("peer", url)):
+                    got[who, name].append(load(where, clients, requests, name, **sizes))
+    finally:
+        other.kill()
+        other.wait()
+        server.stop()
+    good, told = True, []
+    for name, least, most in (("unique", 2, 0.5), ("shared-prefix", 4, 0.15)):
+        pairs = list(zip(got["nib", name], got["peer", name]))
+        speed = [a["output_tok_s"] / b["output_tok_s"] for a, b in pairs]
+        ttft = [a["ttft_ms"]["p50"] / b["ttft_ms"]["p50"] for a, b in pairs]
+        told.append(f"{name}: {spread([a['output_tok_s'] for a, _ in pairs], 0)} against {spread([b['output_tok_s'] for _, b in pairs], 0)} tok/s, "
+                    f"{spread(speed)} x; TTFT {spread([a['ttft_ms']['p50'] for a, _ in pairs], 0)} against "
+                    f"{spread([b['ttft_ms']['p50'] for _, b in pairs], 0)} ms, {spread(ttft, 3)} x")
+        good &= statistics.median(speed) >= least and statistics.median(ttft) <= most
+    growth = {who: [r["ttft_ms_by_turn"][3] / r["ttft_ms_by_turn"][0] for r in got[who, "multi-turn"]] for who in ("nib", "peer")}
+    told.append(f"turn 4 of turn 1: {spread(growth['nib'], 2)} against {spread(growth['peer'], 2)}")
+    return good and statistics.median(growth["nib"]) <= 1.3, "\n        ".join(told)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def until_healthy(url, process):
+    for _ in range(600):
+        try:
+            with urllib.request.urlopen(url + "/health", timeout=5):
+                return
+        except OSError:
+            time.sleep(0.1)
+        if process.poll() is not None:
+            sys.exit(f"serve_rows.py: {OPT.peer} ended with {process.returncode}")
+    sys.exit(f"serve_rows.py: {OPT.peer} does not become ready")
+
+
+@row("soak", "16 clients, a fifth of them hang up, some ask nonsense: no page, descriptor or memory is lost (1 % after the first third)",
+     asked_for=True)
+def soak():
+    server = serve("-c", 8192, "-np", 16)
+    end, counts, texts = time.monotonic() + 60 * OPT.soak, {}, [ids(random.randrange(1, 600)) for _ in range(200)]
+
+    def client():
+        while time.monotonic() < end:
+            prompt, n, kind = random.choice(texts), random.randrange(1, 120), random.random()
+            if kind < 0.05:
+                reply = server.post(COMPLETIONS, random.choice([b"{", {"prompt": 7.5}, {"prompt": "x", "n": -1}, {"prompt": ids(20000)},
+                                                                {"prompt": "x", "guided_regex": "(?=a)"}]))
+                result = reply.status
+            elif kind < 0.25:
+                s = Stream(server, prompt, n)
+                time.sleep(0.3 * random.random())
+                s.socket.shutdown(2)
+                s.join()
+                s.socket.close()
+                result = "hung up"
+            elif kind < 0.35:
+                reply = server.post(COMPLETIONS, {"prompt": "A list:", "max_tokens": n, "guided_json": {"type": "array", "items": {"enum": [n, "x"]}}})
+                result = reply.status
+            else:
+                reply = server.post(COMPLETIONS, {"prompt": prompt, "max_tokens": n, "ignore_eos": True, "n": random.choice([1, 1, 1, 2])}, timeout=600)
+                result = reply.status
+            counts[result] = counts.get(result, 0) + 1
+    threads = [threading.Thread(target=client) for _ in range(16)]
+    for t in threads:
+        t.start()
+    time.sleep(20 * OPT.soak)
+    first = status(server, "VmRSS")
+    for t in threads:
+        t.join()
+    last = status(server, "VmRSS")
+    server.until(lambda: metric(server, "requests_running") + metric(server, "requests_waiting") == 0)
+    pages = [float(x) for x in re.findall(rb'^nib_kv_pages\{state="(?:free|cached)"\} (\S+)', server.get("/metrics").body, re.M)]
+    used = float(re.search(rb'^nib_kv_pages\{state="used"\} (\S+)', server.get("/metrics").body, re.M)[1])
+    files = len(os.listdir(f"/proc/{server.process.pid}/fd"))
+    fresh = serve("-c", 8192, "-np", 16)
+    fresh.get("/health")
+    files -= len(os.listdir(f"/proc/{fresh.process.pid}/fd"))
+    fresh.stop()
+    ended = server.stop()
+    good = last <= 1.01 * first and used == 0 and len(pages) == 2 and files <= 0 and ended == 0 and not counts.get(500)
+    return good, f"{counts}; {first / 1024:.1f} MiB, then {last / 1024:.1f}; {used:.0f} pages in use; {files:+d} descriptors; exit {ended}"
+
+
+def main():
+    global OPT
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("nib")
+    p.add_argument("model")
+    p.add_argument("--only", action="append", choices=ROWS)
+    p.add_argument("--rounds", type=int, default=5)
+    p.add_argument("--threads", type=int, default=0)
+    p.add_argument("--peer", metavar="LLAMA_SERVER")
+    p.add_argument("--soak", type=float, default=0, metavar="MINUTES")
+    OPT = p.parse_args()
+    Config.nib, Config.model = os.path.abspath(OPT.nib), os.path.abspath(OPT.model)
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="nib-rows-") as Config.scratch:
+        for name, (promise, function, asked_for) in ROWS.items():
+            if (OPT.only and name not in OPT.only) or (asked_for and not getattr(OPT, name)):
+                continue
+            good, told = function()
+            failed += not good
+            print(f"{'ok    ' if good else 'MISSED'}  {name}: {promise}\n        {told}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
