@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define ALONE_MS 200.0 /* what a turn may take that no answer waits for: a cancelled request ends within it */
-#define TOLERANCE 1.25  /* how much longer than its time a turn may take */
+#define LEAST_SURPRISE 0.25 /* by how much of what is expected a turn may always take longer: others use the machine, too */
 #define FORGETTING 0.97 /* of a surprise, by each full turn */
 #define LEAST_WORK 8.0 /* of prompts, however long the answers take */
 #define TILE 16        /* tokens that kernels take at once: a part of a prompt fills the last tile */
@@ -133,16 +133,16 @@ static uint32_t choose_answers(nib_engine *e, double *work) {
     return n_tok;
 }
 
-/* Where turns take longer than expected now and then, they are planned shorter. */
+/* Turns are planned so that the longest ones, which take longer than expected, take their time. */
 static double time_of_turn(const nib_engine *e, bool is_awaited) {
     double ms = e->config.turn_ms;
     if (!is_awaited) return ms > ALONE_MS ? ms : ALONE_MS;
-    return 1 + e->surprise > TOLERANCE ? ms * TOLERANCE / (1 + e->surprise) : ms;
+    return ms / (1 + (e->surprise > LEAST_SURPRISE ? e->surprise : LEAST_SURPRISE));
 }
 
 /* After a batch that was to fill a turn, more or less. */
 static void note_surprise(nib_engine *e, double expected, double ms) {
-    if (expected < 0.5 * e->config.turn_ms) return;
+    if (expected < 0.25 * e->config.turn_ms) return;
     double now = ms / expected - 1;
     e->surprise *= FORGETTING;
     if (now > e->surprise) e->surprise = now < 1 ? now : 1;
