@@ -74,6 +74,8 @@ class Stream(threading.Thread):
     def run(self):
         try:
             for line in self.socket.makefile("rb"):
+                if line == b"data: [DONE]\n":
+                    return
                 if line.startswith(b"data: {"):
                     self.times.append(time.monotonic())
         except OSError:
@@ -114,9 +116,9 @@ def through_http():
     ratios = []
     server = serve("-c", 4096)
     threads = ["-t", OPT.threads] if OPT.threads else []
-    for _ in range(OPT.rounds):
-        alone = nib("-m", Config.model, "-p", "Once upon a time", "-n", 200, "--temp", 0, "--ignore-eos", *threads)
-        s = Stream(server, "Once upon a time", 200)
+    for _ in range(4 * OPT.rounds):
+        alone = nib("-m", Config.model, "-p", "Once upon a time", "-n", 120, "--temp", 0, "--ignore-eos", *threads)
+        s = Stream(server, "Once upon a time", 120)
         s.join()
         gaps = s.gaps_ms()
         ratios.append(1e3 / (sum(gaps) / len(gaps)) / alone["timings"]["decode_tok_s"])
@@ -243,7 +245,7 @@ def same():
     alone = serve("-c", 2048, "-np", 1, "--no-prefix-cache")
     want = [ask(alone, p, 24, logprobs=2)["choices"][0] for p in prompts]
     alone.stop()
-    server, different, done = serve("-c", 1536, "-np", 16, "--turn-ms", 20), [], [0]
+    server, different, done = serve("-c", 640, "-np", 16, "--turn-ms", 20), [], [0]
     todo = [rnd.randrange(20) for _ in range(1000)]
 
     def client():
@@ -325,13 +327,14 @@ def overload():
     for _ in range(OPT.rounds):
         rates = []
         for is_crowded in (False, True):
-            n_done, stop = [0], time.monotonic() + 8
+            before, stop = metric(server, "generation_tokens_total"), time.monotonic() + 8
 
             def client():
                 c = server.connect()
                 while time.monotonic() < stop:
-                    ids_s, fields = ids(60), {"max_tokens": 40, "temperature": 0, "ignore_eos": True}
-                    n_done[0] += server.post(COMPLETIONS, {"prompt": ids_s, **fields}, connection=c).status == 200
+                    body = {"prompt": ids(60), "max_tokens": 40, "temperature": 0, "ignore_eos": True}
+                    if server.post(COMPLETIONS, body, connection=c).status == 503:  # another one has its place
+                        time.sleep(0.02)
             threads = [threading.Thread(target=client) for _ in range(n_places)]
             for t in threads:
                 t.start()
@@ -346,7 +349,7 @@ def overload():
                 ms.append(reply.ms)
             for t in threads:
                 t.join()
-            rates.append(n_done[0])
+            rates.append(metric(server, "generation_tokens_total") - before)
         shares.append(rates[1] / rates[0])
     server.stop()
     ms.sort()
