@@ -60,20 +60,20 @@ typedef struct nib_grammar_rule {
     uint32_t rank;           /* greater than that of every rule that may call it as its first act */
 } nib_grammar_rule;
 
-/* What a state can do, and whether it repeats plain characters: */
-enum {
+enum { /* what a state can do */
     NIB_GRAMMAR_ENDS = 1, /* its rule may end here */
     NIB_GRAMMAR_HAS_BYTES = 2,
     NIB_GRAMMAR_HAS_TOKENS = 4,
-    NIB_GRAMMAR_HAS_MOVES = 8,      /* CALL, INC, MARK, CHECK */
-    NIB_GRAMMAR_LOOPS = 16,         /* every plain character (vocab.h) leads back to it */
-    NIB_GRAMMAR_LOOPS_COUNTED = 32, /* the same by way of INC */
-    NIB_GRAMMAR_READS_PLAIN = 64,   /* some edge takes the first byte of a plain character */
+    NIB_GRAMMAR_HAS_MOVES = 8, /* CALL, INC, MARK, CHECK */
 };
 
 typedef struct nib_grammar_state {
     uint32_t edges, n_edges;
-    uint32_t flags;
+    uint8_t flags;
+    /* Groups of characters (plain.h): those of which some edge takes a first byte, */
+    uint8_t reads;
+    /* and those of which every character leads back to it, as such or by way of INC. */
+    uint8_t loops, loops_counted;
 } nib_grammar_state;
 
 struct nib_grammar_run;
@@ -93,6 +93,8 @@ struct nib_grammar {
     nib_buf text;          /* the rules, to show; empty unless asked for */
     uint8_t class_of[256]; /* classes of bytes are numbered from 0 in order of bytes */
     uint32_t n_classes;
+    uint8_t leads[256]; /* first bytes of plain characters (plain.h): one for each class, group and length */
+    uint32_t n_leads;
     const nib_grammar_vocab *vocab; /* NULL: bytes only */
     size_t max_run_bytes, max_items;
     pthread_mutex_t lock; /* guards run, and every run of this grammar */

@@ -68,32 +68,32 @@ static bool add_ids(store *s, const nib_token *ids, size_t n) {
 enum { MANY = 64 }; /* tokens for which it is worth while to ask whether all of them fit */
 
 static bool is_known(const nib_grammar_reach *known, unsigned groups, uint32_t max_chars) {
-    return (groups & ~known->groups) == 0 && (known->is_all || max_chars <= known->chars);
+    return (groups & ~(known->groups | known->never)) == 0 && (known->is_all || max_chars <= known->chars);
 }
 
 /* Whether every token below fits, by its groups and lengths alone. */
 static bool takes_all(nib_grammar_run *r, uint32_t config, const nib_grammar_tree_node *node) {
-    uint32_t most = (uint32_t)node->max_chars - node->n_chars;
     if (node->groups >> NIB_GRAMMAR_OTHER) return false;
-    return nib_grammar_reach_far(r, config, node->groups, most).chars == most;
+    return nib_grammar_reach_takes(r, config, node->groups, (uint32_t)node->max_chars - node->n_chars);
 }
 
 static bool walk_branch(nib_grammar_run *r, store *s, const nib_grammar_tree *t, const nib_grammar_branch *branch,
                         const nib_grammar_reach *known) {
-    bool may_be_known = (branch->groups & ~known->groups) == 0;
+    bool may_be_known = (branch->groups & ~(known->groups | known->never)) == 0;
     for (size_t depth = 1; depth > 0;) {
         level *l = &s->path[depth - 1];
         if (l->node == l->end) {
             depth--;
             continue;
         }
-        const nib_grammar_tree_node *node = &t->nodes[l->node++];
-        uint32_t ids_end = l->node < l->end ? t->nodes[l->node].ids : l->ids_end;
-        if (may_be_known && node->max_chars <= known->chars) continue;
-        uint32_t next = r->steps[(size_t)l->config * r->g->n_classes + r->g->class_of[node->byte]];
-        if (next == NIB_GRAMMAR_UNKNOWN) next = nib_grammar_run_step(r, l->config, node->byte);
+        const nib_grammar_tree_node *node = &t->nodes[l->node];
+        uint8_t byte = t->bytes[l->node++];
+        uint32_t next = r->steps[(size_t)l->config * r->g->n_classes + r->g->class_of[byte]];
+        if (next == NIB_GRAMMAR_DEAD || (may_be_known && node->max_chars <= known->chars)) continue;
+        if (next == NIB_GRAMMAR_UNKNOWN) next = nib_grammar_run_step(r, l->config, byte);
         if (next == NIB_GRAMMAR_UNKNOWN) return false;
         if (next == NIB_GRAMMAR_DEAD) continue;
+        uint32_t ids_end = l->node < l->end ? t->nodes[l->node].ids : l->ids_end;
         bool all = node->n_children == 0 || (ids_end - node->ids >= MANY && takes_all(r, next, node));
         if (!add_ids(s, t->ids + node->ids, (all ? ids_end : t->nodes[node->first].ids) - node->ids)) return false;
         if (!all) s->path[depth++] = (level){node->first, node->first + node->n_children, ids_end, next};
@@ -105,13 +105,12 @@ static bool walk_branch(nib_grammar_run *r, store *s, const nib_grammar_tree *t,
 static bool walk(nib_grammar_run *r, store *s, const nib_grammar_tree *t, uint32_t config,
                  const nib_grammar_reach *known) {
     for (unsigned byte = 0; byte < 256; byte++) {
-        if (t->roots[byte] == t->roots[byte + 1]) continue;
-        uint32_t next = nib_grammar_run_step(r, config, (uint8_t)byte);
-        if (next == NIB_GRAMMAR_UNKNOWN) return false;
-        if (next == NIB_GRAMMAR_DEAD) continue;
         for (uint32_t i = t->roots[byte]; i < t->roots[byte + 1]; i++) {
             const nib_grammar_branch *branch = &t->branches[i];
             if (is_known(known, branch->groups, branch->max_chars)) continue;
+            uint32_t next = nib_grammar_run_step(r, config, (uint8_t)byte);
+            if (next == NIB_GRAMMAR_UNKNOWN) return false;
+            if (next == NIB_GRAMMAR_DEAD) break;
             s->path[0] = (level){branch->node, branch->node + 1, branch->ids_end, config};
             if (!walk_branch(r, s, t, branch, known)) return false;
         }
@@ -131,7 +130,7 @@ static bool add_plain(nib_grammar_run *r, store *s, uint32_t config, mask_entry 
             if (fits && !add_ids(s, &v->lengthy[i].id, 1)) return false;
         }
     }
-    return (known.groups == NIB_GRAMMAR_ALL_GROUPS && known.is_all) || walk(r, s, &v->plain, config, &known);
+    return is_known(&known, NIB_GRAMMAR_ALL_GROUPS, UINT32_MAX) || walk(r, s, &v->plain, config, &known);
 }
 
 /* ---- entries */
@@ -182,7 +181,7 @@ static bool keep(store *s, const nib_grammar_vocab *v, mask_entry entry, uint32_
 
 static bool compute(nib_grammar_run *r, store *s, uint32_t config) {
     const nib_grammar_vocab *v = r->g->vocab;
-    const nib_grammar_reach none = {0, 0, false};
+    const nib_grammar_reach none = {0};
     mask_entry entry = {.ids = (uint32_t)s->n_ids};
     uint32_t *bits = NULL;
     bool has_bytes = false;

@@ -133,13 +133,15 @@ static bool is_same_state(const nib_grammar *g, const nib_grammar_state *x, cons
     return true;
 }
 
+enum { GONE = 128 }; /* a flag that no state has */
+
 /* One pass: equal states -> the first of them. Returns how many went. */
 static size_t merge_once(nib_grammar *g, uint32_t *table, size_t n_table, uint32_t *to) {
     size_t n_gone = 0;
     memset(table, 0xFF, n_table * sizeof *table);
     for (uint32_t i = 0; i < g->n_states; i++) {
         to[i] = i;
-        if (g->states[i].flags & UINT32_C(1) << 31) continue; /* gone before */
+        if (g->states[i].flags == GONE) continue;
         size_t at = hash_state(g, &g->states[i]) & (n_table - 1);
         while (table[at] != UINT32_MAX && !is_same_state(g, &g->states[table[at]], &g->states[i]))
             at = (at + 1) & (n_table - 1);
@@ -148,7 +150,7 @@ static size_t merge_once(nib_grammar *g, uint32_t *table, size_t n_table, uint32
             continue;
         }
         to[i] = table[at];
-        g->states[i].flags = UINT32_C(1) << 31;
+        g->states[i].flags = GONE;
         g->states[i].n_edges = 0;
         n_gone++;
     }
@@ -194,7 +196,7 @@ static bool pack(nib_grammar *g) {
     }
     for (uint32_t at = 0; ok && at < n; at++) {
         const nib_grammar_state *s = &g->states[queue[at]];
-        states[at] = (nib_grammar_state){n_edges, s->n_edges, s->flags};
+        states[at] = (nib_grammar_state){.edges = n_edges, .n_edges = s->n_edges, .flags = s->flags};
         for (uint32_t e = 0; e < s->n_edges; e++) {
             nib_grammar_edge edge = g->edges[s->edges + e];
             if (number[edge.to] == UINT32_MAX) {
@@ -256,5 +258,6 @@ static void find_flags(nib_grammar *g, nib_grammar_state *s) {
 void nib_grammar_classify(nib_grammar *g) {
     find_classes(g);
     for (size_t i = 0; i < g->n_states; i++) find_flags(g, &g->states[i]);
+    nib_grammar_find_leads(g);
     for (size_t i = 0; i < g->n_states; i++) nib_grammar_find_loops(g, (uint32_t)i);
 }

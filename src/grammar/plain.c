@@ -47,22 +47,33 @@ static void follow(search *f, uint32_t at, unsigned n, unsigned lo, unsigned hi)
     }
 }
 
+static bool are_alike(const nib_grammar *g, uint8_t a, uint8_t b) {
+    nib_grammar_lead x = nib_grammar_lead_of(a), y = nib_grammar_lead_of(b);
+    return g->class_of[a] == g->class_of[b] && nib_grammar_group(a) == nib_grammar_group(b) && x.n == y.n &&
+           x.lo == y.lo && x.hi == y.hi;
+}
+
+void nib_grammar_find_leads(nib_grammar *g) {
+    g->n_leads = 0;
+    for (unsigned c = 0; c < 256; c++) {
+        bool is_new = nib_grammar_is_plain((uint8_t)c) && nib_grammar_is_lead((uint8_t)c);
+        for (uint32_t i = g->n_leads; is_new && i-- > 0;) is_new = !are_alike(g, g->leads[i], (uint8_t)c);
+        if (is_new) g->leads[g->n_leads++] = (uint8_t)c;
+    }
+}
+
 void nib_grammar_find_loops(nib_grammar *g, uint32_t state) {
     nib_grammar_state *s = &g->states[state];
-    search f = {g, state, true, true};
     if (!(s->flags & NIB_GRAMMAR_HAS_BYTES)) return;
-    for (unsigned c = 0x20; c < 0xF5; c++)
-        if (nib_grammar_is_plain((uint8_t)c) && nib_grammar_is_lead((uint8_t)c) &&
-            step(&f, state, (uint8_t)c) != NIB_GRAMMAR_NO)
-            s->flags |= NIB_GRAMMAR_READS_PLAIN;
-    f = (search){g, state, true, true};
-    for (unsigned c = 0x20; c < 0xF5 && (f.direct || f.counted); c++) {
-        if (!nib_grammar_is_plain((uint8_t)c) || !nib_grammar_is_lead((uint8_t)c)) continue;
-        nib_grammar_lead lead = nib_grammar_lead_of((uint8_t)c);
-        follow(&f, step(&f, state, (uint8_t)c), lead.n, lead.lo, lead.hi);
+    s->loops = s->loops_counted = NIB_GRAMMAR_ALL_GROUPS;
+    for (uint32_t i = 0; i < g->n_leads; i++) {
+        nib_grammar_lead lead = nib_grammar_lead_of(g->leads[i]);
+        uint8_t bit = (uint8_t)(1u << nib_grammar_group(g->leads[i]));
+        search f = {g, state, s->loops & bit, s->loops_counted & bit};
+        uint32_t to = step(&f, state, g->leads[i]);
+        if (to != NIB_GRAMMAR_NO) s->reads |= bit;
+        if (f.direct || f.counted) follow(&f, to, lead.n, lead.lo, lead.hi);
+        if (!f.direct) s->loops &= (uint8_t)~bit;
+        if (!f.counted) s->loops_counted &= (uint8_t)~bit;
     }
-    if (f.direct)
-        s->flags |= NIB_GRAMMAR_LOOPS;
-    else if (f.counted)
-        s->flags |= NIB_GRAMMAR_LOOPS_COUNTED;
 }

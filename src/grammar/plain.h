@@ -1,15 +1,14 @@
-/* grammar/plain.h - plain characters: those that JSON strings show as they are, and nearly all text consists of.
+/* grammar/plain.h - plain characters: those that nearly all text consists of.
  *
- * U+0020 and above, without quote, backslash and DEL. States that come back to themselves with any of them need not
- * look at the tokens that consist of plain characters one by one: they are all in the mask (vocab.h keeps them apart).
- */
+ * All but quote, backslash and control characters other than tabs and line ends. States that come back to themselves
+ * with any character of some group need not look at tokens of such characters one by one: they are all in the mask. */
 #ifndef NIB_GRAMMAR_PLAIN_H
 #define NIB_GRAMMAR_PLAIN_H
 
 #include "grammar/grammar.h"
 
 static inline bool nib_grammar_is_plain(uint8_t c) {
-    return c >= 0x20 && c != '"' && c != '\\' && c != 0x7F;
+    return c >= 0x20 ? c != '"' && c != '\\' && c != 0x7F : c == '\t' || c == '\n' || c == '\r';
 }
 
 /* Groups of characters, which grammars mostly treat alike. Bytes of WIDE begin a character of several. */
@@ -19,9 +18,12 @@ enum {
     NIB_GRAMMAR_DIGITS,
     NIB_GRAMMAR_SIGNS,
     NIB_GRAMMAR_BLANK,
+    NIB_GRAMMAR_SPACE, /* tabs and line ends */
     NIB_GRAMMAR_WIDE,
     NIB_GRAMMAR_N_GROUPS,
     NIB_GRAMMAR_OTHER = NIB_GRAMMAR_N_GROUPS, /* not plain, or no UTF-8 */
+    NIB_GRAMMAR_N_SETS = 1 << NIB_GRAMMAR_N_GROUPS,
+    NIB_GRAMMAR_ALL_GROUPS = NIB_GRAMMAR_N_SETS - 1,
 };
 static inline unsigned nib_grammar_group(uint8_t c) {
     if (!nib_grammar_is_plain(c)) return NIB_GRAMMAR_OTHER;
@@ -29,6 +31,7 @@ static inline unsigned nib_grammar_group(uint8_t c) {
     if (c >= 'A' && c <= 'Z') return NIB_GRAMMAR_UPPER;
     if (c >= '0' && c <= '9') return NIB_GRAMMAR_DIGITS;
     if (c >= 0x80) return NIB_GRAMMAR_WIDE;
+    if (c < 0x20) return NIB_GRAMMAR_SPACE;
     return c == ' ' ? NIB_GRAMMAR_BLANK : NIB_GRAMMAR_SIGNS;
 }
 
@@ -57,7 +60,8 @@ static inline nib_grammar_lead nib_grammar_lead_of(uint8_t c) {
                                           : 0xBF};
 }
 
-/* Sets NIB_GRAMMAR_LOOPS, _LOOPS_COUNTED and _READS_PLAIN of a state. */
+void nib_grammar_find_leads(nib_grammar *g);
+/* Sets reads, loops and loops_counted of a state. */
 void nib_grammar_find_loops(nib_grammar *g, uint32_t state);
 
 #endif

@@ -9,13 +9,14 @@
 typedef struct nib_grammar_reach {
     unsigned groups; /* those of no other characters, */
     uint32_t chars;  /* with at most so many of them, are allowed; */
-    bool is_all;     /* longer ones are not */
+    bool is_all;     /* longer ones are not; */
+    unsigned never;  /* nor are those of these groups as well */
 } nib_grammar_reach;
 
 /* The configuration after any character of a group; DEAD: none may come; NIB_GRAMMAR_NO: that depends. */
 uint32_t nib_grammar_reach_next(nib_grammar_run *r, uint32_t config, unsigned group);
-/* How many characters of the groups may come, in any order, up to `most`. */
-nib_grammar_reach nib_grammar_reach_far(nib_grammar_run *r, uint32_t config, unsigned groups, uint32_t most);
+/* Whether n characters of the groups may come, whatever they are. */
+bool nib_grammar_reach_takes(nib_grammar_run *r, uint32_t config, unsigned groups, uint32_t n);
 /* The groups of which most plain tokens are known. */
 nib_grammar_reach nib_grammar_reach_plain(nib_grammar_run *r, uint32_t config);
 

@@ -97,20 +97,22 @@ static bool add_node(maker *m, range r, uint16_t n_chars) {
     nib_grammar_tree *t = m->t;
     nib_grammar_tree_node node = {.ids = r.lo, .n_chars = n_chars};
     const char *bytes = m->entries[r.lo].bytes.ptr;
-    node.byte = (uint8_t)bytes[r.depth - 1];
-    bool goes_on = is_cut(bytes, r.depth - 1) && (node.byte & 0xC0) == 0x80;
+    uint8_t byte = (uint8_t)bytes[r.depth - 1];
+    bool goes_on = is_cut(bytes, r.depth - 1) && (byte & 0xC0) == 0x80;
     if (!goes_on) node.n_chars++;
-    if (is_cut(bytes, r.depth)) node.groups = NIB_GRAMMAR_CUT;
+    if (is_cut(bytes, r.depth)) node.groups = 1u << NIB_GRAMMAR_OTHER;
     for (uint32_t i = r.lo; i < r.hi; i++) {
         const nib_grammar_entry *e = &m->entries[i];
         if (e->n_chars > node.max_chars) node.max_chars = e->n_chars;
         if (e->bytes.len > r.depth) node.groups |= e->below[r.depth];
     }
     if (!nib_grow(&t->nodes, &t->nodes_capacity, t->n_nodes + 1, sizeof *t->nodes) ||
+        !nib_grow(&t->bytes, &t->bytes_capacity, t->n_nodes + 1, 1) ||
         !nib_grow(&m->stack, &m->stack_capacity, m->n_stack + 1, sizeof *m->stack))
         return false;
     r.node = (uint32_t)t->n_nodes;
     m->stack[m->n_stack++] = r;
+    t->bytes[t->n_nodes] = byte;
     t->nodes[t->n_nodes++] = node;
     return true;
 }
@@ -118,6 +120,7 @@ static bool add_node(maker *m, range r, uint16_t n_chars) {
 static bool add_children(maker *m, range r) {
     nib_grammar_tree *t = m->t;
     uint32_t at = r.lo, first = (uint32_t)t->n_nodes;
+    size_t below = m->n_stack;
     sort(m->entries + r.lo, r.hi - r.lo, m->spare, byte_key, r.depth);
     while (at < r.hi && m->entries[at].bytes.len == r.depth) at++;
     while (at < r.hi) {
@@ -129,6 +132,11 @@ static bool add_children(maker *m, range r) {
     }
     t->nodes[r.node].first = first;
     t->nodes[r.node].n_children = (uint16_t)(t->n_nodes - first);
+    for (size_t top = m->n_stack; below + 1 < top; below++) { /* the first one goes on top */
+        range last = m->stack[--top];
+        m->stack[top] = m->stack[below];
+        m->stack[below] = last;
+    }
     return true;
 }
 
@@ -172,6 +180,7 @@ bool nib_grammar_tree_make(nib_grammar_tree *t, nib_grammar_entry *entries, size
 
 void nib_grammar_tree_free(nib_grammar_tree *t) {
     nib_free(t->nodes);
+    nib_free(t->bytes);
     nib_free(t->branches);
     nib_free(t->ids);
 }

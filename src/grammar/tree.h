@@ -7,15 +7,12 @@
 
 #include "grammar/plain.h"
 
-enum { NIB_GRAMMAR_CUT = 128 }; /* in groups: inside of a character */
-
 typedef struct nib_grammar_tree_node {
     uint32_t first; /* child; children stand side by side in order of bytes, and so do their ids */
     uint32_t ids;   /* tokens that end here, then those below */
     uint16_t n_children;
     uint16_t n_chars, max_chars; /* characters begun up to here; most of a token that ends here or below */
-    uint8_t byte;
-    uint8_t groups; /* of the characters below: bits 1 << group */
+    uint8_t groups; /* of the characters below: bits 1 << group; inside of a character OTHER is among them */
 } nib_grammar_tree_node;
 
 typedef struct nib_grammar_branch {
@@ -25,11 +22,12 @@ typedef struct nib_grammar_branch {
 } nib_grammar_branch;
 
 typedef struct nib_grammar_tree {
-    nib_grammar_tree_node *nodes;
+    nib_grammar_tree_node *nodes; /* those below a node before those below the next one, as they are walked */
+    uint8_t *bytes;               /* of nodes: many are looked at and no further */
     nib_grammar_branch *branches;
     uint32_t roots[257]; /* branches of a first byte: from roots[byte] on */
     nib_token *ids;
-    size_t n_nodes, n_branches, n_ids, nodes_capacity, branches_capacity;
+    size_t n_nodes, n_branches, n_ids, nodes_capacity, bytes_capacity, branches_capacity;
 } nib_grammar_tree;
 
 typedef struct nib_grammar_entry { /* a token */

@@ -6,11 +6,7 @@
 
 #include "grammar/tree.h"
 
-enum {
-    NIB_GRAMMAR_SLICES = 24, /* tokens of up to so many characters have bits for each number */
-    NIB_GRAMMAR_N_SETS = 1 << NIB_GRAMMAR_N_GROUPS,
-    NIB_GRAMMAR_ALL_GROUPS = NIB_GRAMMAR_N_SETS - 1,
-};
+enum { NIB_GRAMMAR_SLICES = 24 }; /* tokens of up to so many characters have bits for each number */
 
 typedef struct nib_grammar_lengthy {
     nib_token id;
