@@ -123,8 +123,8 @@ static bool add_plain(nib_grammar_run *r, store *s, uint32_t config, mask_entry 
     nib_grammar_reach known = nib_grammar_reach_plain(r, config);
     if (known.groups) entry->base = v->within[known.groups];
     if (known.groups && known.chars < v->max_chars) {
-        entry->slice = v->slices[known.chars < NIB_GRAMMAR_SLICES ? known.chars : NIB_GRAMMAR_SLICES];
-        for (size_t i = 0; i < v->n_lengthy && known.chars > NIB_GRAMMAR_SLICES; i++) {
+        entry->slice = v->slices[known.chars < NIB_GRAMMAR_SHORT ? known.chars : NIB_GRAMMAR_SHORT];
+        for (size_t i = 0; i < v->n_lengthy && known.chars > NIB_GRAMMAR_SHORT; i++) {
             uint32_t id = (uint32_t)v->lengthy[i].id;
             bool fits = v->lengthy[i].n_chars <= known.chars && entry->base[id / 32] >> id % 32 & 1;
             if (fits && !add_ids(s, &v->lengthy[i].id, 1)) return false;

@@ -141,10 +141,7 @@ static unsigned widest_loop(const nib_grammar_run *r, uint32_t config) {
     return best;
 }
 
-enum {
-    FEW = 128, /* tokens that are less than such a part of all are looked at rather than tried as texts of any length */
-    FAR = 24,  /* characters that are tried at most, unless it is clear how they go on */
-};
+enum { FEW = 128 }; /* tokens that are less than such a part of all are looked at rather than tried as texts of any length */
 
 /* The groups of which most plain tokens are known, by where the first character leads. */
 static unsigned widest_next(nib_grammar_run *r, uint32_t config) {
@@ -168,7 +165,7 @@ nib_grammar_reach nib_grammar_reach_plain(nib_grammar_run *r, uint32_t config) {
     if (!groups) {
         groups = widest_next(r, config);
         if (v->n_within[groups] < v->n_tokens / FEW) return (nib_grammar_reach){0};
-        if (most > FAR && next_of_groups(r, config, groups) != config) most = FAR;
+        if (most > NIB_GRAMMAR_SHORT && next_of_groups(r, config, groups) != config) most = NIB_GRAMMAR_SHORT;
     }
     nib_grammar_reach best = reach_far(r, config, groups, most);
     if (best.chars == most && most < v->max_chars) best.is_all = false;

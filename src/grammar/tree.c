@@ -43,10 +43,11 @@ static unsigned byte_key(const nib_grammar_entry *e, size_t depth) {
     return e->bytes.len == depth ? 0 : 1u + (uint8_t)e->bytes.ptr[depth];
 }
 
-/* By groups; all that are not plain count as one. */
+/* By groups, those that are short first; all that are not plain count as one. */
 static unsigned group_key(const nib_grammar_entry *e, size_t depth) {
     (void)depth;
-    return e->groups >> NIB_GRAMMAR_OTHER ? 1u << NIB_GRAMMAR_OTHER : e->groups;
+    if (e->groups >> NIB_GRAMMAR_OTHER) return 2 * NIB_GRAMMAR_N_SETS;
+    return e->n_chars > NIB_GRAMMAR_SHORT ? e->groups | NIB_GRAMMAR_N_SETS : e->groups;
 }
 
 typedef unsigned (*key_fn)(const nib_grammar_entry *, size_t depth);

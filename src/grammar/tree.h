@@ -1,11 +1,13 @@
 /* grammar/tree.h - the bytes of tokens as a tree, in which whole branches fall away or are taken.
  *
- * Branches are tokens of the same first byte and the same groups of characters (plain.h), so that all tokens of some
- * groups are known before the walk. */
+ * Branches are tokens of the same first byte and the same groups of characters (plain.h), short ones and others apart,
+ * so that all tokens of some groups are known before the walk. */
 #ifndef NIB_GRAMMAR_TREE_H
 #define NIB_GRAMMAR_TREE_H
 
 #include "grammar/plain.h"
+
+enum { NIB_GRAMMAR_SHORT = 24 }; /* characters of a token, at most */
 
 typedef struct nib_grammar_tree_node {
     uint32_t first; /* child; children stand side by side in order of bytes, and so do their ids */

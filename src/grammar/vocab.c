@@ -58,7 +58,7 @@ static void close_sets(nib_grammar_vocab *v) {
             v->n_within[set] += v->n_within[set ^ bit];
             for (size_t w = 0; w < v->n_mask_words; w++) v->within[set][w] |= v->within[set ^ bit][w];
         }
-    for (unsigned n = 2; n <= NIB_GRAMMAR_SLICES; n++)
+    for (unsigned n = 2; n <= NIB_GRAMMAR_SHORT; n++)
         for (size_t w = 0; w < v->n_mask_words; w++) v->slices[n][w] |= v->slices[n - 1][w];
 }
 
@@ -66,14 +66,14 @@ static bool make_sets(nib_grammar_vocab *v, const nib_grammar_entry *plain, size
     bool ok = true;
     for (unsigned set = 0; set < NIB_GRAMMAR_N_SETS; set++)
         ok = (v->within[set] = nib_calloc(v->n_mask_words + 1, sizeof **v->within)) != NULL && ok;
-    for (unsigned k = 1; k <= NIB_GRAMMAR_SLICES; k++)
+    for (unsigned k = 1; k <= NIB_GRAMMAR_SHORT; k++)
         ok = (v->slices[k] = nib_calloc(v->n_mask_words + 1, sizeof **v->slices)) != NULL && ok;
     for (size_t i = 0; ok && i < n; i++) {
         uint32_t id = (uint32_t)plain[i].id, n_chars = plain[i].n_chars;
         v->within[plain[i].groups][id / 32] |= 1u << id % 32;
         v->n_within[plain[i].groups]++;
         if (n_chars > v->max_chars) v->max_chars = n_chars;
-        if (n_chars <= NIB_GRAMMAR_SLICES)
+        if (n_chars <= NIB_GRAMMAR_SHORT)
             v->slices[n_chars][id / 32] |= 1u << id % 32;
         else
             ok = add_lengthy(v, &plain[i]);
@@ -115,7 +115,7 @@ void nib_grammar_vocab_free(nib_grammar_vocab *v) {
     nib_free(v->all);
     nib_free(v->lengthy);
     for (unsigned set = 0; set < NIB_GRAMMAR_N_SETS; set++) nib_free(v->within[set]);
-    for (unsigned k = 1; k <= NIB_GRAMMAR_SLICES; k++) nib_free(v->slices[k]);
+    for (unsigned k = 1; k <= NIB_GRAMMAR_SHORT; k++) nib_free(v->slices[k]);
     nib_grammar_tree_free(&v->plain);
     nib_grammar_tree_free(&v->rest);
     nib_free(v);

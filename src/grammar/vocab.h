@@ -6,8 +6,6 @@
 
 #include "grammar/tree.h"
 
-enum { NIB_GRAMMAR_SLICES = 24 }; /* tokens of up to so many characters have bits for each number */
-
 typedef struct nib_grammar_lengthy {
     nib_token id;
     uint32_t n_chars;
@@ -24,8 +22,8 @@ struct nib_grammar_vocab {
     nib_grammar_tree plain, rest;
     uint32_t *within[NIB_GRAMMAR_N_SETS];     /* by groups: plain tokens of no other characters */
     uint32_t n_within[NIB_GRAMMAR_N_SETS];    /* how many */
-    uint32_t *slices[NIB_GRAMMAR_SLICES + 1]; /* [n]: plain tokens of at most n characters; [0] is not used */
-    nib_grammar_lengthy *lengthy;             /* those of more than NIB_GRAMMAR_SLICES characters */
+    uint32_t *slices[NIB_GRAMMAR_SHORT + 1]; /* [n]: plain tokens of at most n characters; [0] is not used */
+    nib_grammar_lengthy *lengthy;             /* those of more than NIB_GRAMMAR_SHORT characters */
     size_t n_lengthy, lengthy_capacity;
     uint32_t max_chars; /* of a plain token */
     uint32_t *all;      /* every token but those that end a text */
