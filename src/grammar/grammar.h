@@ -70,10 +70,12 @@ enum { /* what a state can do */
 typedef struct nib_grammar_state {
     uint32_t edges, n_edges;
     uint8_t flags;
-    /* Groups of characters (plain.h): those of which some edge takes a first byte, */
-    uint8_t reads;
-    /* and those of which every character leads back to it, as such or by way of INC. */
-    uint8_t loops, loops_counted;
+    /* Groups of characters (plain.h): */
+    uint8_t reads;         /* those of which some edge takes a first byte, */
+    uint8_t loops;         /* those of which any text may follow without end, */
+    uint8_t loops_counted; /* and those of which every character leads back by way of INC */
+    /* So many characters may follow, whatever they are: of all groups but SPACE; of all. */
+    uint8_t free_chars[2];
 } nib_grammar_state;
 
 struct nib_grammar_run;

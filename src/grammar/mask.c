@@ -15,6 +15,7 @@ typedef struct mask_entry {
 
 typedef struct level { /* of a walk: nodes to come, and the configuration before them */
     uint32_t node, end, ids_end, config;
+    unsigned missing; /* groups of which each token has a character from here on */
 } level;
 
 typedef struct nib_grammar_mask_store {
@@ -66,15 +67,27 @@ static bool add_ids(store *s, const nib_token *ids, size_t n) {
 /* ---- walks */
 
 enum { MANY = 64 }; /* tokens for which it is worth while to ask whether all of them fit */
+typedef enum verdict { LOOK, TAKE, LEAVE } verdict;
 
 static bool is_known(const nib_grammar_reach *known, unsigned groups, uint32_t max_chars) {
     return (groups & ~(known->groups | known->never)) == 0 && (known->is_all || max_chars <= known->chars);
 }
 
-/* Whether every token below fits, by its groups and lengths alone. */
-static bool takes_all(nib_grammar_run *r, uint32_t config, const nib_grammar_tree_node *node) {
-    if (node->groups >> NIB_GRAMMAR_OTHER) return false;
-    return nib_grammar_reach_takes(r, config, node->groups, (uint32_t)node->max_chars - node->n_chars);
+/* Whether all n tokens below a node fit, or none, by their groups and lengths alone. Each of them has a character of
+ * each group that is missing, and its bytes so far have none. */
+static verdict judge(nib_grammar_run *r, uint32_t config, const nib_grammar_tree_node *node, uint32_t n,
+                     unsigned missing) {
+    if (node->n_children == 0) return TAKE;
+    if (node->groups >> NIB_GRAMMAR_OTHER) return LOOK;
+    if (n >= MANY) nib_grammar_reach_loops(r, config);
+    const nib_grammar_place *c = &r->configs[config];
+    if (c->knows_loops && (node->groups & ~(c->loops | c->never)) == 0) {
+        if (missing & c->never) return LEAVE;
+        if ((node->groups & ~c->loops) == 0) return TAKE;
+    }
+    uint32_t most = (uint32_t)node->max_chars - node->n_chars;
+    if (nib_grammar_reach_is_free(r, config, node->groups, most)) return TAKE;
+    return n >= MANY && nib_grammar_reach_takes(r, config, node->groups, most) ? TAKE : LOOK;
 }
 
 static bool walk_branch(nib_grammar_run *r, store *s, const nib_grammar_tree *t, const nib_grammar_branch *branch,
@@ -94,9 +107,12 @@ static bool walk_branch(nib_grammar_run *r, store *s, const nib_grammar_tree *t,
         if (next == NIB_GRAMMAR_UNKNOWN) return false;
         if (next == NIB_GRAMMAR_DEAD) continue;
         uint32_t ids_end = l->node < l->end ? t->nodes[l->node].ids : l->ids_end;
-        bool all = node->n_children == 0 || (ids_end - node->ids >= MANY && takes_all(r, next, node));
-        if (!add_ids(s, t->ids + node->ids, (all ? ids_end : t->nodes[node->first].ids) - node->ids)) return false;
-        if (!all) s->path[depth++] = (level){node->first, node->first + node->n_children, ids_end, next};
+        unsigned missing = l->missing & ~(1u << nib_grammar_group(byte));
+        verdict all = judge(r, next, node, ids_end - node->ids, missing);
+        if (all == LEAVE) continue;
+        uint32_t end = all == TAKE ? ids_end : t->nodes[node->first].ids;
+        if (!add_ids(s, t->ids + node->ids, end - node->ids)) return false;
+        if (all == LOOK) s->path[depth++] = (level){node->first, node->first + node->n_children, ids_end, next, missing};
     }
     return true;
 }
@@ -111,7 +127,7 @@ static bool walk(nib_grammar_run *r, store *s, const nib_grammar_tree *t, uint32
             uint32_t next = nib_grammar_run_step(r, config, (uint8_t)byte);
             if (next == NIB_GRAMMAR_UNKNOWN) return false;
             if (next == NIB_GRAMMAR_DEAD) break;
-            s->path[0] = (level){branch->node, branch->node + 1, branch->ids_end, config};
+            s->path[0] = (level){branch->node, branch->node + 1, branch->ids_end, config, branch->groups};
             if (!walk_branch(r, s, t, branch, known)) return false;
         }
     }

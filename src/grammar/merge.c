@@ -258,6 +258,5 @@ static void find_flags(nib_grammar *g, nib_grammar_state *s) {
 void nib_grammar_classify(nib_grammar *g) {
     find_classes(g);
     for (size_t i = 0; i < g->n_states; i++) find_flags(g, &g->states[i]);
-    nib_grammar_find_leads(g);
-    for (size_t i = 0; i < g->n_states; i++) nib_grammar_find_loops(g, (uint32_t)i);
+    nib_grammar_find_loops(g);
 }

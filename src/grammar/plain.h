@@ -60,8 +60,7 @@ static inline nib_grammar_lead nib_grammar_lead_of(uint8_t c) {
                                           : 0xBF};
 }
 
-void nib_grammar_find_leads(nib_grammar *g);
-/* Sets reads, loops and loops_counted of a state. */
-void nib_grammar_find_loops(nib_grammar *g, uint32_t state);
+/* Sets reads, loops, loops_counted and free_chars of all states. */
+void nib_grammar_find_loops(nib_grammar *g);
 
 #endif

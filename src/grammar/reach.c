@@ -78,11 +78,23 @@ static uint32_t longest_loop(const nib_grammar_run *r, uint32_t config, unsigned
     return longest;
 }
 
+void nib_grammar_reach_loops(nib_grammar_run *r, uint32_t config) {
+    unsigned loops = 0, never = 0;
+    if (r->configs[config].knows_loops) return;
+    for (unsigned g = 0; g < NIB_GRAMMAR_N_GROUPS; g++) {
+        uint32_t next = nib_grammar_reach_next(r, config, g);
+        loops |= (unsigned)(next == config) << g;
+        never |= (unsigned)(next == NIB_GRAMMAR_DEAD) << g;
+    }
+    nib_grammar_place *c = &r->configs[config];
+    c->loops = (uint8_t)loops;
+    c->never = (uint8_t)never;
+    c->knows_loops = true;
+}
+
 static unsigned dead_groups(nib_grammar_run *r, uint32_t config) {
-    unsigned dead = 0;
-    for (unsigned g = 0; g < NIB_GRAMMAR_N_GROUPS; g++)
-        dead |= (unsigned)(nib_grammar_reach_next(r, config, g) == NIB_GRAMMAR_DEAD) << g;
-    return dead;
+    nib_grammar_reach_loops(r, config);
+    return r->configs[config].never;
 }
 
 /* The groups that can follow neither the present turn of a counted loop nor, if no turn is left, the last one. */
@@ -92,6 +104,14 @@ static unsigned never_after(nib_grammar_run *r, nib_grammar_item item, unsigned 
     return next == NIB_GRAMMAR_NO     ? 0
            : next == NIB_GRAMMAR_DEAD ? NIB_GRAMMAR_ALL_GROUPS
                                       : dead_groups(r, next);
+}
+
+bool nib_grammar_reach_is_free(const nib_grammar_run *r, uint32_t config, unsigned groups, uint32_t n) {
+    const nib_grammar_place *c = &r->configs[config];
+    int kind = (int)(groups >> NIB_GRAMMAR_SPACE & 1);
+    for (uint32_t i = 0; i < c->n_items; i++)
+        if (n <= r->g->states[r->items[c->items + i].state].free_chars[kind]) return true;
+    return false;
 }
 
 bool nib_grammar_reach_takes(nib_grammar_run *r, uint32_t config, unsigned groups, uint32_t n) {
@@ -161,9 +181,9 @@ static unsigned widest_next(nib_grammar_run *r, uint32_t config) {
 nib_grammar_reach nib_grammar_reach_plain(nib_grammar_run *r, uint32_t config) {
     const nib_grammar_vocab *v = r->g->vocab;
     uint32_t most = v->max_chars;
-    unsigned groups = widest_loop(r, config);
-    if (!groups) {
-        groups = widest_next(r, config);
+    unsigned groups = widest_loop(r, config), by_next = widest_next(r, config);
+    if (v->n_within[by_next] > v->n_within[groups]) {
+        groups = by_next;
         if (v->n_within[groups] < v->n_tokens / FEW) return (nib_grammar_reach){0};
         if (most > NIB_GRAMMAR_SHORT && next_of_groups(r, config, groups) != config) most = NIB_GRAMMAR_SHORT;
     }

@@ -31,6 +31,8 @@ typedef struct nib_grammar_place {
     uint32_t mask; /* mask.h; 0: not computed */
     uint32_t far;  /* the configuration whose mask it has; 0: not found yet */
     bool may_end, has_tokens;
+    bool knows_loops;     /* whether these are known: */
+    uint8_t loops, never; /* groups of characters that lead back to it; that do not come */
     uint32_t group_next[NIB_GRAMMAR_N_GROUPS]; /* reach.h */
 } nib_grammar_place;
 

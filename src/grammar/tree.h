@@ -20,7 +20,7 @@ typedef struct nib_grammar_tree_node {
 typedef struct nib_grammar_branch {
     uint32_t node, ids_end;
     uint16_t max_chars;
-    uint8_t groups; /* of its tokens */
+    uint8_t groups; /* of each of its tokens; 0: they are not plain */
 } nib_grammar_branch;
 
 typedef struct nib_grammar_tree {
