@@ -138,44 +138,39 @@ static uint32_t id_member(nib_chat_shape *d, nib_grammar_schema *s, uint32_t fro
     return to;
 }
 
-/* {"name": …, "arguments": …} with the words that models use for them, in both orders. */
-static void draw_call(nib_chat_shape *d, size_t tool, uint32_t rule, bool is_bare) {
+static uint32_t literal(nib_grammar_schema *s, nib_chat_shape *d, uint32_t from, nib_str value) {
+    return piece_from(d, from, nib_grammar_schema_literal(s, value));
+}
+
+/* {"name": …, "arguments": …} with the words that models use for them, in both orders. What stands before the name is
+ * drawn once: ways to read the same text cost time. */
+static void draw_members(nib_chat_shape *d, nib_grammar_schema *s, uint32_t open, uint32_t last, bool is_bare) {
     static const char *const names[2] = {"name", "tool_name"}, *const arguments[2] = {"arguments", "parameters"};
     static const char *const bare_names[2] = {"name", NULL};
     nib_grammar_build *b = d->b;
-    nib_chat_shape_tool *t = &d->tools[tool];
-    nib_grammar_schema *s = &t->by[NIB_GRAMMAR_IN_JSON];
-    uint32_t args = nib_chat_shape_arguments(d, tool, NIB_GRAMMAR_IN_JSON), last = nib_grammar_node(b);
-    if (nib_chat_shape_failed(d)) return;
-    uint32_t open = nib_grammar_node(b), at = text(d, b->rules[rule].rule.start, (nib_str){"{", 1});
-    nib_grammar_schema_space(s, at, open);
-    uint32_t swapped = open;
+    uint32_t swapped = either(d, s, open, arguments);
     if (!is_bare) open = id_member(d, s, open, true);
-    uint32_t type = sign(d, s, piece_from(d, key(d, s, open, "type"), nib_grammar_schema_literal(s, (nib_str){"function", 8})), ',');
+    uint32_t type = sign(d, s, literal(s, d, key(d, s, open, "type"), (nib_str){"function", 8}), ',');
     nib_grammar_empty(b, open, type);
-    at = piece_from(d, either(d, s, type, is_bare ? bare_names : names), nib_grammar_schema_literal(s, t->name));
-    if (!t->parameters && !is_bare) nib_grammar_empty(b, at, last);
-    at = call(d, either(d, s, sign(d, s, at, ','), arguments), args);
-    nib_grammar_empty(b, is_bare ? at : id_member(d, s, at, false), last);
-    at = sign(d, s, call(d, either(d, s, swapped, arguments), args), ',');
-    nib_grammar_empty(b, piece_from(d, either(d, s, at, bare_names), nib_grammar_schema_literal(s, t->name)), last);
-    nib_grammar_piece close = nib_grammar_text(b, (nib_str){"}", 1});
-    nib_grammar_schema_space(s, last, close.start);
-    nib_grammar_empty(b, close.end, b->rules[rule].end);
+    uint32_t name = either(d, s, type, is_bare ? bare_names : names);
+    for (size_t i = 0; i < d->n_tools && !nib_chat_shape_failed(d); i++) {
+        const nib_chat_shape_tool *t = &d->tools[i];
+        uint32_t args = nib_chat_shape_arguments(d, i, NIB_GRAMMAR_IN_JSON), at = literal(s, d, name, t->name);
+        if (!t->parameters && !is_bare) nib_grammar_empty(b, at, last);
+        at = call(d, either(d, s, sign(d, s, at, ','), arguments), args);
+        nib_grammar_empty(b, is_bare ? at : id_member(d, s, at, false), last);
+        at = either(d, s, sign(d, s, call(d, swapped, args), ','), bare_names);
+        nib_grammar_empty(b, literal(s, d, at, t->name), last);
+    }
 }
 
-/* {NAME: arguments} */
-static void draw_pair(nib_chat_shape *d, size_t tool, uint32_t rule) {
-    nib_grammar_build *b = d->b;
-    nib_chat_shape_tool *t = &d->tools[tool];
-    nib_grammar_schema *s = &t->by[NIB_GRAMMAR_IN_JSON];
-    uint32_t args = nib_chat_shape_arguments(d, tool, NIB_GRAMMAR_IN_JSON), at = nib_grammar_node(b);
-    if (nib_chat_shape_failed(d)) return;
-    nib_grammar_schema_space(s, text(d, b->rules[rule].rule.start, (nib_str){"{", 1}), at);
-    at = sign(d, s, piece_from(d, at, nib_grammar_schema_literal(s, t->name)), ':');
-    nib_grammar_piece close = nib_grammar_text(b, (nib_str){"}", 1});
-    nib_grammar_schema_space(s, call(d, at, args), close.start);
-    nib_grammar_empty(b, close.end, b->rules[rule].end);
+/* NAME: arguments */
+static void draw_pairs(nib_chat_shape *d, nib_grammar_schema *s, uint32_t open, uint32_t last) {
+    for (size_t i = 0; i < d->n_tools && !nib_chat_shape_failed(d); i++) {
+        uint32_t args = nib_chat_shape_arguments(d, i, NIB_GRAMMAR_IN_JSON);
+        uint32_t at = sign(d, s, literal(s, d, open, d->tools[i].name), ':');
+        nib_grammar_empty(d->b, call(d, at, args), last);
+    }
 }
 
 static bool is_word(nib_str name) {
@@ -200,15 +195,20 @@ static void draw_python(nib_chat_shape *d, size_t tool, uint32_t rule) {
 /* A rule of one call of any tool, by the element that reads it. */
 static uint32_t one_call(nib_chat_shape *d, char element) {
     nib_grammar_build *b = d->b;
+    nib_grammar_schema *s = &d->tools[0].by[NIB_GRAMMAR_IN_JSON]; /* for what does not depend on the tool */
     uint32_t any = nib_grammar_rule_new(b, (nib_str){"a call", 6});
-    for (size_t i = 0; i < d->n_tools && !nib_chat_shape_failed(d); i++) {
-        uint32_t rule = nib_grammar_rule_new(b, d->tools[i].name);
-        if (nib_chat_shape_failed(d)) break;
-        if (element == NIB_CHAT_PAIRS) draw_pair(d, i, rule);
-        else if (element == NIB_CHAT_PYTHON) draw_python(d, i, rule);
-        else draw_call(d, i, rule, element == NIB_CHAT_BARE);
-        if (!nib_chat_shape_failed(d)) nib_grammar_call(b, b->rules[any].rule.start, b->rules[any].end, rule);
+    if (element == NIB_CHAT_PYTHON) {
+        for (size_t i = 0; i < d->n_tools && !nib_chat_shape_failed(d); i++) draw_python(d, i, any);
+        return any;
     }
+    if (nib_chat_shape_failed(d)) return any;
+    uint32_t open = nib_grammar_node(b), last = nib_grammar_node(b);
+    nib_grammar_piece close = nib_grammar_text(b, (nib_str){"}", 1});
+    nib_grammar_schema_space(s, text(d, b->rules[any].rule.start, (nib_str){"{", 1}), open);
+    if (element == NIB_CHAT_PAIRS) draw_pairs(d, s, open, last);
+    else draw_members(d, s, open, last, element == NIB_CHAT_BARE);
+    nib_grammar_schema_space(s, last, close.start);
+    nib_grammar_empty(b, close.end, b->rules[any].end);
     return any;
 }
 
