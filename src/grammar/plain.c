@@ -94,7 +94,8 @@ static uint8_t free_by(freedom f, uint32_t at, uint8_t byte, nib_grammar_lead le
     const nib_grammar_state *s = &f.g->states[at];
     uint8_t c = f.g->class_of[byte], most = 0;
     for (uint32_t e = s->edges; e < s->edges + s->n_edges && f.g->edges[e].kind == NIB_GRAMMAR_BYTES; e++) {
-        if (f.g->edges[e].lo > c || c > f.g->edges[e].hi) continue;
+        if (f.g->edges[e].lo > c) break;
+        if (f.g->edges[e].hi < c) continue;
         uint8_t n = free_after(f, f.g->edges[e].to, lead);
         if (n > most) most = n;
     }
@@ -115,14 +116,15 @@ static uint8_t free_after(freedom f, uint32_t at, nib_grammar_lead lead) {
     return least;
 }
 
-/* One pass; from the last to the first, as states mostly lead to later ones. True: something has changed. */
-static bool lower_free(freedom f) {
+/* One pass over the characters of one byte, or the others; from the last state to the first, as states mostly lead to
+ * later ones. True: something has changed. */
+static bool lower_free(freedom f, bool wide) {
     bool changed = false;
     for (size_t i = f.g->n_states; i-- > 0;) {
         uint8_t *chars = &f.g->states[i].free_chars[f.kind], least = *chars;
         for (uint32_t k = 0; k < f.g->n_leads && least; k++) {
             uint8_t c = f.g->leads[k];
-            if (f.kind == 0 && nib_grammar_group(c) == NIB_GRAMMAR_SPACE) continue;
+            if ((c >= 0x80) != wide || (f.kind == 0 && nib_grammar_group(c) == NIB_GRAMMAR_SPACE)) continue;
             uint8_t n = free_by(f, (uint32_t)i, c, nib_grammar_lead_of(c));
             if (n < least) least = n;
         }
@@ -138,7 +140,7 @@ static void find_free(freedom f) {
     bool changed = true;
     for (size_t i = 0; i < f.g->n_states; i++)
         f.g->states[i].free_chars[f.kind] = f.g->states[i].flags & NIB_GRAMMAR_HAS_BYTES ? ENDLESS : 0;
-    for (int pass = 0; changed && pass < MAX_PASSES; pass++) changed = lower_free(f);
+    for (int pass = 0; changed && pass < MAX_PASSES; pass++) changed = lower_free(f, false) || lower_free(f, true);
     for (size_t i = 0; i < f.g->n_states; i++) {
         nib_grammar_state *s = &f.g->states[i];
         if (changed) s->free_chars[f.kind] = 0;
