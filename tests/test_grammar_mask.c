@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 enum { N_WORDS = 3000, N_TOKENS = GRAMMAR_BYTE_IDS + 256 + N_WORDS, N_MASK = (N_TOKENS + 31) / 32 };
-static char g_words[N_WORDS][20];
+static char g_words[N_WORDS][64];
 static nib_grammar_vocab *g_vocab;
 
 /* Words of the pieces that grammars tell apart. */
@@ -33,6 +33,8 @@ static void make_words(void) {
                                          ":",
                                          " ",
                                          "\n",
+                                         "\t",
+                                         "<",
                                          "\\",
                                          "\\n",
                                          "\\u",
@@ -57,6 +59,7 @@ static void make_words(void) {
         words[i] = g_words[i];
         for (uint64_t n = 1 + blocks_random(&seed) % 4; n; n--)
             strcat(g_words[i], pieces[blocks_random(&seed) % (sizeof pieces / sizeof *pieces)]);
+        for (size_t n = strlen(g_words[i]); i % 30 == 0 && n < 40; n *= 2) memcpy(g_words[i] + n, g_words[i], n);
     }
     g_vocab = grammar_vocab(words, N_WORDS);
 }
@@ -78,7 +81,7 @@ static bool is_allowed(nib_matcher *m, nib_token id) {
     return true;
 }
 
-enum { N_CHOICES = 9 };
+enum { N_CHOICES = 13 };
 
 static const struct {
     nib_syntax syntax;
@@ -89,9 +92,13 @@ static const struct {
     {NIB_SYNTAX_GBNF, "root ::= (\"a\" | . \"b\"){0,4} \"z\""},
     {NIB_SYNTAX_GBNF, "root ::= \"x\" root \"y\"? | [a-z0]{2,7} | \"\\\"\" .* \"\\\"\""},
     {NIB_SYNTAX_GBNF, "root ::= .{0,5} \"ab\" | .{2,3} \"z0\""},
+    {NIB_SYNTAX_GBNF, "root ::= ([^<] | \"<\" [^a])* \"<a\" [ \\t\\n]{0,20} [0-9]{2}"},
+    {NIB_SYNTAX_GBNF, "root ::= [ \\n]{0,30} ([a-z]{2,60} | [ \\t]{3,50} \"0\"?) [ \\n\\t]*"},
+    {NIB_SYNTAX_GBNF, "root ::= ([a-y] | [a-z0-9A-Z ]* \"z\")+ \"0\""},
     {NIB_SYNTAX_REGEX, "(a|ab|name){2,5}[^z]{0,3}"},
     {NIB_SYNTAX_REGEX, "[a-z]{1,30}[0-9 ]{2,9}|[a-z0-9.-]+:[^x]{1,40}"},
     {NIB_SYNTAX_REGEX, ".{1,30}"},
+    {NIB_SYNTAX_REGEX, "[\\s\\S]{2,45}a|[a-z]*\\n?[0-9]"},
     {NIB_SYNTAX_JSON_OBJECT, ""},
     [N_CHOICES] = {NIB_SYNTAX_CHOICES, "[\"true\",\"null\",\"nullab\"]"},
     {NIB_SYNTAX_JSON_SCHEMA, "{\"type\":\"string\",\"maxLength\":4}"},
