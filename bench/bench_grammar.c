@@ -129,13 +129,20 @@ static void follow(nib_grammar *g, const nib_token *ids, size_t n, double *mask_
     free(mask);
 }
 
+/* A list is one of tools, of which one has to be called. */
 static nib_grammar *compile(const nib_grammar_vocab *v, const char *schema, double *ms) {
-    nib_grammar_config config = NIB_GRAMMAR_CONFIG_INIT;
+    nib_chat_grammar_config config = NIB_CHAT_GRAMMAR_CONFIG_INIT;
     nib_grammar *g;
     nib_error err;
-    config.syntax = NIB_SYNTAX_JSON_SCHEMA;
+    config.format = "hermes";
+    config.tools = schema;
+    config.tools_len = strlen(schema);
+    config.tool_choice = "required";
+    config.grammar.syntax = NIB_SYNTAX_JSON_SCHEMA;
     double start = cpu_us();
-    if (nib_grammar_new(&g, schema, strlen(schema), v, &config, &err) != NIB_OK) {
+    nib_status status = *schema == '[' ? nib_chat_grammar_new(&g, &config, v, &err)
+                                       : nib_grammar_new(&g, schema, strlen(schema), v, &config.grammar, &err);
+    if (status != NIB_OK) {
         fprintf(stderr, "%s\n", err.message);
         exit(1);
     }
@@ -231,6 +238,18 @@ static const char g_any_text[] =
     "{\"a\": [1, 2.5, {\"deep\": [[[\"text with some words in it\", null]]], \"other\": \"more text\"}], \"b\": {"
     "\"c\": {\"d\": {\"e\": false}}}}";
 
+enum { N_TOOLS = 20 };
+
+static const char g_tool[] =
+    "%s{\"type\":\"function\",\"function\":{\"name\":\"search_%d\",\"parameters\":{\"type\":\"object\",\"required\""
+    ":[\"text\"],\"properties\":{\"text\":{\"type\":\"string\"},\"order\":{\"enum\":[\"date\",\"size\"]},\"limit\":{\""
+    "type\":\"integer\"},\"above\":{\"type\":\"number\"},\"tags\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},"
+    "\"more\":{\"type\":\"object\",\"properties\":{\"deep\":{\"type\":\"boolean\"}}}}}}}";
+static const char g_tools_text[] =
+    "<tool_call>\n{\"name\": \"search_7\", \"arguments\": {\"text\": \"the blue lamp\", \"order\": \"date\", \"limit"
+    "\": 12, \"above\": 0.5, \"tags\": [\"new\", \"good customer\"], \"more\": {\"deep\": true}, \"other\": null}}\n<"
+    "/tool_call>";
+
 int main(int argc, char **argv) {
     if (argc > 1 && strcmp(argv[argc - 1], "--print") == 0) {
         printf("%s\n%s\n", g_service, g_service_text);
@@ -244,6 +263,13 @@ int main(int argc, char **argv) {
     bench(v, "person", g_person, g_person_text);
     bench(v, "service", g_service, g_service_text);
     bench(v, "any object", "{\"type\":\"object\"}", g_any_text);
+    static char tools[N_TOOLS * (sizeof g_tool + 8)] = "[";
+    for (int i = 0; i < N_TOOLS; i++) {
+        size_t len = strlen(tools);
+        snprintf(tools + len, sizeof tools - len, g_tool, i ? "," : "", i);
+    }
+    strcat(tools, "]");
+    bench(v, "20 tools", tools, g_tools_text);
     nib_grammar_vocab_free(v);
     return 0;
 }

@@ -81,7 +81,7 @@ static bool is_allowed(nib_matcher *m, nib_token id) {
     return true;
 }
 
-enum { N_CHOICES = 13 };
+enum { N_CHOICES = 14 };
 
 static const struct {
     nib_syntax syntax;
@@ -94,6 +94,7 @@ static const struct {
     {NIB_SYNTAX_GBNF, "root ::= .{0,5} \"ab\" | .{2,3} \"z0\""},
     {NIB_SYNTAX_GBNF, "root ::= ([^<] | \"<\" [^a])* \"<a\" [ \\t\\n]{0,20} [0-9]{2}"},
     {NIB_SYNTAX_GBNF, "root ::= [ \\n]{0,30} ([a-z]{2,60} | [ \\t]{3,50} \"0\"?) [ \\n\\t]*"},
+    {NIB_SYNTAX_GBNF, "root ::= [\\t\\n\\r]* [^\\t\\n\\r]*"},
     {NIB_SYNTAX_GBNF, "root ::= ([a-y] | [a-z0-9A-Z ]* \"z\")+ \"0\""},
     {NIB_SYNTAX_REGEX, "(a|ab|name){2,5}[^z]{0,3}"},
     {NIB_SYNTAX_REGEX, "[a-z]{1,30}[0-9 ]{2,9}|[a-z0-9.-]+:[^x]{1,40}"},

@@ -106,7 +106,7 @@ static uint8_t free_by(freedom f, uint32_t at, uint8_t byte, nib_grammar_lead le
 static uint8_t free_after(freedom f, uint32_t at, nib_grammar_lead lead) {
     const nib_grammar_lead rest = {(uint8_t)(lead.n - 1), 0x80, 0xBF};
     uint8_t n = f.g->states[at].free_chars[f.kind], least = ENDLESS;
-    if (lead.n == 0) return n < ENDLESS ? (uint8_t)(n + 1) : n;
+    if (lead.n == 0) return n < ENDLESS - 1 ? (uint8_t)(n + 1) : n;
     for (unsigned c = lead.lo, last = 256; c <= lead.hi && least; c++) {
         if (f.g->class_of[c] == last) continue;
         last = f.g->class_of[c];
@@ -144,7 +144,7 @@ static void find_free(freedom f) {
     for (size_t i = 0; i < f.g->n_states; i++) {
         nib_grammar_state *s = &f.g->states[i];
         if (changed) s->free_chars[f.kind] = 0;
-        if (s->free_chars[f.kind] == ENDLESS) s->loops |= (uint8_t)groups;
+        if (s->free_chars[f.kind] == ENDLESS && (s->loops & ~groups) == 0) s->loops = (uint8_t)groups;
     }
 }
 
