@@ -24,6 +24,8 @@ void nib_server_ask_fini(nib_server_ask *ask) {
     nib_free(ask->biases);
     nib_free(ask->stops);
     nib_free(ask->stop_ids);
+    nib_free(ask->breaker_ids);
+    nib_free(ask->breaker_lengths);
     nib_buf_free(&ask->grammar);
     json_decref(ask->chat);
     json_decref(ask->body);

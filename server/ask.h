@@ -18,6 +18,8 @@ typedef enum nib_server_tool_choice {
     NIB_SERVER_TOOLS_NAMED, /* ask->tool_name */
 } nib_server_tool_choice;
 
+enum { NIB_SERVER_MAX_BREAKERS = 32 };
+
 typedef struct nib_server_prompt {
     nib_str text; /* ptr NULL: ids */
     nib_token_list ids;
@@ -31,6 +33,7 @@ typedef struct nib_server_ask {
     json_t *chat;
     nib_server_prompt *prompts;
     size_t n_prompts, prompts_capacity;
+    bool is_empty;      /* there is nothing to go on from: who asks wants to know that the model is there */
     size_t most_tokens; /* of a prompt; 0: it is only counted */
     bool add_special;   /* BOS where the model wants it; default true */
     bool parse_special; /* control tokens in the text are meant; default true */
@@ -43,6 +46,9 @@ typedef struct nib_server_ask {
     size_t n_biases;
     bool ignore_eos;
     const char *chain;     /* of samplers; NULL: the default */
+    const json_t *breakers; /* of DRY, a list of strings; NULL: the usual ones */
+    nib_token *breaker_ids; /* what they become */
+    uint32_t *breaker_lengths;
     nib_str *stops;        /* the client's own, then those of the template */
     size_t n_stops, n_own_stops, stops_capacity;
     nib_token *stop_ids;

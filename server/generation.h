@@ -33,6 +33,7 @@ typedef enum nib_server_finish {
     NIB_SERVER_FINISH_CALLS,    /* with calls of tools */
     NIB_SERVER_FINISH_TIMEOUT,  /* it took longer than it may */
     NIB_SERVER_FINISH_ABORT,    /* the server shuts down */
+    NIB_SERVER_FINISH_NOTHING,  /* there was nothing to be said */
 } nib_server_finish;
 
 typedef struct nib_server_call {

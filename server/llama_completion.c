@@ -9,6 +9,7 @@
 #include "routes.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- the request */
@@ -112,10 +113,12 @@ static nib_status read_samplers(nib_server_ask *ask, const char *name, const jso
     return is_list ? NIB_OK : nib_server_refuse(fault, name, "%s is no list of names", name);
 }
 
-static nib_status read_breakers(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
-    (void)value;
-    if (!(json_number_value(json_object_get(ask->body, "dry_multiplier")) > 0)) return NIB_OK;
-    return nib_server_refuse(fault, name, "%s cannot be set here", name);
+static nib_status read_response_fields(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
+    const char *path;
+    (void)ask;
+    if (!json_is_array(value)) return nib_server_refuse(fault, name, "%s is %s, expected a list of strings", name, nib_server_fields_kind_of(value));
+    for (size_t i = 0; i < json_array_size(value); i++) NIB_TRY(nib_server_fields_string(json_array_get(value, i), name, &path, fault));
+    return NIB_OK;
 }
 
 static const nib_server_field fields[] = {
@@ -129,14 +132,13 @@ static const nib_server_field fields[] = {
     NIB_SERVER_FIELD_BY("return_tokens", read_return_tokens),
     NIB_SERVER_FIELD_BY("logit_bias", read_bias),
     NIB_SERVER_FIELD_BY("samplers", read_samplers),
-    NIB_SERVER_FIELD_BY("dry_sequence_breakers", read_breakers),
+    NIB_SERVER_FIELD_BY("response_fields", read_response_fields),
     NIB_SERVER_FIELD_UNUSED("id_slot"),
     NIB_SERVER_FIELD_UNUSED("n_keep"),
     NIB_SERVER_FIELD_UNUSED("n_discard"),
     NIB_SERVER_FIELD_UNUSED("n_cache_reuse"),
     NIB_SERVER_FIELD_UNUSED("timings_per_token"),
     NIB_SERVER_FIELD_UNUSED("return_progress"),
-    NIB_SERVER_FIELD_UNUSED("response_fields"),
     NIB_SERVER_FIELD_UNUSED("sse_ping_interval"),
     NIB_SERVER_FIELD_UNUSED("api_key"),
     NIB_SERVER_FIELD_ABSENT("n_indent", "lines have no least indentation"),
@@ -225,6 +227,29 @@ static json_t *settings_json(const nib_server_ask *ask) {
                      ask->max_tokens ? (json_int_t)ask->max_tokens : -1, "n_probs", (int)ask->n_top, "stop", stops);
 }
 
+/* What "a/b" stands for, the b of the a of an object; NULL: it has none. */
+static json_t *find_path(json_t *o, const char *path) {
+    char key[64];
+    size_t n = strcspn(path, "/");
+    snprintf(key, sizeof key, "%.*s", (int)(n < sizeof key ? n : 0), path);
+    o = json_object_get(o, key);
+    return o && path[n] ? find_path(o, path + n + 1) : o;
+}
+
+/* Of the last object, only what was asked for, under the names by which it was. Takes it. */
+static json_t *chosen_json(const nib_server_ask *ask, json_t *o) {
+    const json_t *paths = json_object_get(ask->body, "response_fields");
+    if (!json_array_size(paths)) return o;
+    json_t *chosen = json_object();
+    for (size_t i = 0; i < json_array_size(paths); i++) {
+        const char *path = json_string_value(json_array_get(paths, i));
+        json_t *value = find_path(o, path);
+        if (value) json_object_set(chosen, path, value);
+    }
+    json_decref(o);
+    return chosen;
+}
+
 /* One object for a piece of text; the last one has everything else. */
 static json_t *piece_json(const nib_server_choice *c, nib_str text, size_t first_token, bool is_last) {
     const nib_server_answer *a = c->answer;
@@ -245,7 +270,7 @@ static json_t *piece_json(const nib_server_choice *c, nib_str text, size_t first
     json_object_set_new(o, "stopping_word", c->stop >= 0 ? nib_server_json_str(a->ask.stops[c->stop]) : json_string(""));
     json_object_set_new(o, "tokens_cached", json_integer(c->usage.n_cached));
     json_object_set_new(o, "timings", nib_server_llama_timings(c));
-    return o;
+    return chosen_json(&a->ask, o);
 }
 
 /* One object, or a list of them for several prompts or answers. */

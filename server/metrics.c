@@ -46,6 +46,7 @@ static void take_choice(nib_server_metrics *m, const nib_server_choice *c) {
     const nib_usage *u = &c->usage;
     const nib_server_answer *a = c->answer;
     const char *finish = nib_server_openai_finish(c);
+    if (c->finish == NIB_SERVER_FINISH_NOTHING) return;
     bool is_success = c->finish == NIB_SERVER_FINISH_STOP || c->finish == NIB_SERVER_FINISH_LENGTH || c->finish == NIB_SERVER_FINISH_CALLS;
     if (is_success && !a->has_failed) nib_server_metrics_count(&m->finished, finish);
     else nib_server_metrics_count(&m->aborted, a->has_failed ? "error" : finish ? finish : "client");

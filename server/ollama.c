@@ -1,5 +1,5 @@
 /* server/ollama.c - Ollama's API for one model: /api/chat, /api/generate and /api/embed, and what clients ask before. Streams are
- * lines of JSON. */
+ * lines of JSON. Who has nothing to say loads a model, there. */
 #include "ollama.h"
 
 #include "base/hash.h"
@@ -7,6 +7,7 @@
 #include "dialect.h"
 #include "errand.h"
 #include "internal.h"
+#include "openai.h"
 #include "prepare.h"
 #include "routes.h"
 
@@ -62,8 +63,10 @@ static json_t *duration_json(double ms) {
 static void set_end(json_t *o, const nib_server_choice *c) {
     const nib_usage *u = &c->usage;
     bool is_cut = c->finish == NIB_SERVER_FINISH_LENGTH || c->finish == NIB_SERVER_FINISH_TIMEOUT;
+    bool is_nothing = c->finish == NIB_SERVER_FINISH_NOTHING;
     json_object_set_new(o, "done", json_true());
-    json_object_set_new(o, "done_reason", json_string(is_cut ? "length" : "stop"));
+    json_object_set_new(o, "done_reason", json_string(is_nothing ? "load" : is_cut ? "length" : "stop"));
+    if (is_nothing) return;
     json_object_set_new(o, "total_duration", duration_json(u->total_ms));
     json_object_set_new(o, "load_duration", json_integer(0));
     json_object_set_new(o, "prompt_eval_count", json_integer(u->n_prompt));
@@ -122,13 +125,8 @@ static void write_event(nib_server_answer *a, const nib_server_event *e, nib_buf
 }
 
 static void write_embeddings(nib_server_answer *a, nib_buf *out) {
-    uint32_t n = nib_model_n_embd(a->server->model.model);
     json_t *list = json_array();
-    for (size_t i = 0; i < a->n_choices; i++) {
-        json_t *vector = json_array();
-        for (uint32_t k = 0; k < n; k++) json_array_append_new(vector, nib_server_json_number((double)a->choices[i].embedding[k]));
-        json_array_append_new(list, vector);
-    }
+    for (size_t i = 0; i < a->n_choices && a->choices[i].embedding; i++) json_array_append_new(list, nib_server_openai_vector(&a->choices[i]));
     json_t *o = json_object();
     json_object_set_new(o, "model", nib_server_json_str(nib_server_model_name(a->server)));
     json_object_set_new(o, "embeddings", list);
@@ -136,6 +134,12 @@ static void write_embeddings(nib_server_answer *a, nib_buf *out) {
     json_object_set_new(o, "load_duration", json_integer(0));
     json_object_set_new(o, "prompt_eval_count", json_integer((json_int_t)nib_server_usage_of(a).n_prompt));
     nib_server_json_put(o, out);
+}
+
+/* The one vector of /api/embeddings. */
+static void write_embedding(nib_server_answer *a, nib_buf *out) {
+    const nib_server_choice *c = &a->choices[0];
+    nib_server_json_put(json_pack("{s:o}", "embedding", c->embedding ? nib_server_openai_vector(c) : json_array()), out);
 }
 
 const nib_server_dialect nib_server_ollama = {
@@ -148,6 +152,9 @@ static const nib_server_dialect generate_dialect = {
 };
 
 static const nib_server_dialect embed_dialect = {.read = nib_server_ollama_embed, .whole = write_embeddings, .error = write_error};
+static const nib_server_dialect embeddings_dialect = {
+    .read = nib_server_ollama_embeddings, .whole = write_embedding, .error = write_error,
+};
 
 void nib_server_route_ollama_chat(nib_server *server, nib_server_exchange *x) {
     nib_server_generate(server, x, &nib_server_ollama);
@@ -159,6 +166,10 @@ void nib_server_route_ollama_generate(nib_server *server, nib_server_exchange *x
 
 void nib_server_route_ollama_embed(nib_server *server, nib_server_exchange *x) {
     nib_server_generate(server, x, &embed_dialect);
+}
+
+void nib_server_route_ollama_embeddings(nib_server *server, nib_server_exchange *x) {
+    nib_server_generate(server, x, &embeddings_dialect);
 }
 
 /* ---- the model */

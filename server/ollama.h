@@ -11,5 +11,6 @@ nib_status nib_server_ollama_chat(nib_server_ask *ask, nib_server_fault *fault);
 nib_status nib_server_ollama_generate(nib_server_ask *ask, nib_server_fault *fault);
 nib_status nib_server_ollama_show(nib_server_ask *ask, nib_server_fault *fault);
 nib_status nib_server_ollama_embed(nib_server_ask *ask, nib_server_fault *fault);
+nib_status nib_server_ollama_embeddings(nib_server_ask *ask, nib_server_fault *fault); /* as it was called once */
 
 #endif

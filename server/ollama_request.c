@@ -179,7 +179,9 @@ nib_status nib_server_ollama_chat(nib_server_ask *ask, nib_server_fault *fault) 
     static const nib_server_field *const tables[] = {fields, common, NULL};
     set_defaults(ask);
     ask->chat = json_pack("{s:[]}", "messages");
-    return nib_server_fields_read(ask, tables, fault);
+    NIB_TRY(nib_server_fields_read(ask, tables, fault));
+    ask->is_empty = !json_array_size(json_object_get(ask->chat, "messages"));
+    return NIB_OK;
 }
 
 /* ---- generate: one message, or raw text */
@@ -201,8 +203,10 @@ nib_status nib_server_ollama_generate(nib_server_ask *ask, nib_server_fault *fau
     bool is_raw = false;
     set_defaults(ask);
     if (raw && !json_is_null(raw)) NIB_TRY(nib_server_fields_bool(raw, "raw", &is_raw, fault));
-    if (!json_string_length(prompt)) return nib_server_refuse(fault, "prompt", "prompt is missing, expected a text");
+    if (prompt && !json_is_null(prompt) && !json_is_string(prompt)) return nib_server_refuse(fault, "prompt", "prompt is no string");
+    ask->is_empty = !json_string_length(prompt);
     if (system && !json_is_null(system) && !json_is_string(system)) return nib_server_refuse(fault, "system", "system is no string");
+    if (ask->is_empty) return nib_server_fields_read(ask, tables, fault);
     if (is_raw || !ask->server->model.chat) {
         NIB_TRY(nib_server_ask_add_text(ask, nib_server_json_text(prompt), fault));
     } else {
@@ -215,21 +219,37 @@ nib_status nib_server_ollama_generate(nib_server_ask *ask, nib_server_fault *fau
 
 /* ---- embed */
 
-nib_status nib_server_ollama_embed(nib_server_ask *ask, nib_server_fault *fault) {
+static nib_status read_input(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
+    ask->is_empty = json_is_string(value) ? !json_string_length(value) : json_is_array(value) && !json_array_size(value);
+    return ask->is_empty ? NIB_OK : nib_server_openai_prompts(ask, name, value, fault);
+}
+
+static nib_status read_embed(nib_server_ask *ask, const nib_server_field *input, nib_server_fault *fault) {
     static const nib_server_field fields[] = {
         NIB_SERVER_FIELD_BY("model", read_model),
-        NIB_SERVER_FIELD_BY("input", nib_server_openai_prompts),
         NIB_SERVER_FIELD_UNUSED("truncate"), /* what is too long is refused */
         NIB_SERVER_FIELD_UNUSED("options"),
         NIB_SERVER_FIELD_UNUSED("keep_alive"),
         NIB_SERVER_FIELD_ABSENT("dimensions", "vectors are not cut"),
         {0},
     };
-    static const nib_server_field *const tables[] = {fields, NULL};
+    const nib_server_field *const tables[] = {input, fields, NULL};
+    ask->is_empty = true;
     NIB_TRY(nib_server_fields_read(ask, tables, fault));
-    if (!ask->n_prompts) return nib_server_refuse(fault, "input", "input is missing, expected a string or a list of strings");
     ask->pooling = nib_model_pooling(ask->server->model.model);
     return ask->pooling ? NIB_OK : nib_server_refuse(fault, "model", "the model's file asks for a kind of pooling that is not known here");
+}
+
+nib_status nib_server_ollama_embed(nib_server_ask *ask, nib_server_fault *fault) {
+    static const nib_server_field input[] = {NIB_SERVER_FIELD_BY("input", read_input), {0}};
+    return read_embed(ask, input, fault);
+}
+
+nib_status nib_server_ollama_embeddings(nib_server_ask *ask, nib_server_fault *fault) {
+    static const nib_server_field prompt[] = {NIB_SERVER_FIELD_BY("prompt", read_input), {0}};
+    ask->keeps_length = true;
+    NIB_TRY(read_embed(ask, prompt, fault));
+    return ask->n_prompts < 2 ? NIB_OK : nib_server_refuse(fault, "prompt", "prompt is a list, expected a string: use /api/embed");
 }
 
 /* ---- show */

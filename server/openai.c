@@ -40,7 +40,8 @@ json_t *nib_server_openai_usage(const nib_server_answer *answer) {
 const char *nib_server_openai_finish(const nib_server_choice *choice) {
     static const char *const words[] = {[NIB_SERVER_FINISH_NONE] = NULL,         [NIB_SERVER_FINISH_STOP] = "stop",
                                         [NIB_SERVER_FINISH_LENGTH] = "length",   [NIB_SERVER_FINISH_CALLS] = "tool_calls",
-                                        [NIB_SERVER_FINISH_TIMEOUT] = "timeout", [NIB_SERVER_FINISH_ABORT] = "abort"};
+                                        [NIB_SERVER_FINISH_TIMEOUT] = "timeout", [NIB_SERVER_FINISH_ABORT] = "abort",
+                                        [NIB_SERVER_FINISH_NOTHING] = "load"};
     return words[choice->finish];
 }
 

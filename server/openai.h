@@ -29,6 +29,8 @@ void nib_server_openai_done(nib_buf *out);
 void nib_server_openai_error(const nib_server_fault *fault, nib_buf *out);
 /* The text of one token, control tokens included, as bytes. */
 nib_status nib_server_openai_token(const nib_server_answer *answer, nib_token id, nib_buf *text);
+/* An embedding as a list of numbers. */
+json_t *nib_server_openai_vector(const nib_server_choice *choice);
 /* JSON has no infinities: what is impossible is -9999. */
 json_t *nib_server_openai_logprob(float logprob);
 

@@ -1,4 +1,4 @@
-/* server/openai_embeddings.c - POST /v1/embeddings: texts or ids -> a vector for each. */
+/* server/openai_embeddings.c - POST /v1/embeddings, and llama-server's /embedding: texts or ids -> a vector for each. */
 #include "base/half.h"
 #include "base/status.h"
 #include "dialect.h"
@@ -36,6 +36,20 @@ static nib_status read_pooling(nib_server_ask *ask, const char *name, const json
     return ask->pooling ? NIB_OK : nib_server_refuse(fault, name, "%s is \"%.40s\", expected mean, cls or last", name, word);
 }
 
+/* Of llama-server: the norm by which vectors are divided, -1 for none. */
+static nib_status read_norm(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
+    int64_t n;
+    NIB_TRY(nib_server_fields_integer(value, name, -1, INT32_MAX, &n, fault));
+    ask->keeps_length = n == -1;
+    return n == -1 || n == 2 ? NIB_OK : nib_server_refuse(fault, name, "%s is %d, expected -1 or 2, the Euclidean norm", name, (int)n);
+}
+
+static const nib_server_field llama_fields[] = {
+    NIB_SERVER_FIELD_BY("content", nib_server_openai_prompts),
+    NIB_SERVER_FIELD_BY("embd_normalize", read_norm),
+    {0},
+};
+
 static const nib_server_field fields[] = {
     NIB_SERVER_FIELD("model", STRING, model, 0, 0),
     NIB_SERVER_FIELD_BY("input", nib_server_openai_prompts),
@@ -51,20 +65,30 @@ static const nib_server_field fields[] = {
     {0},
 };
 
-static nib_status read_ask(nib_server_ask *ask, nib_server_fault *fault) {
-    static const nib_server_field *const tables[] = {fields, NULL};
+static nib_status read(nib_server_ask *ask, const nib_server_field *const *tables, const char *input, nib_server_fault *fault) {
     NIB_TRY(nib_server_fields_read(ask, tables, fault));
-    if (!ask->n_prompts) return nib_server_refuse(fault, "input", "input is missing, expected a string or a list");
+    if (!ask->n_prompts) return nib_server_refuse(fault, input, "%s is missing, expected a string or a list", input);
     if (!ask->pooling) ask->pooling = nib_model_pooling(ask->server->model.model);
     if (!ask->pooling) return nib_server_refuse(fault, "pooling", "the model's file asks for a kind of pooling that is not known here");
     return NIB_OK;
 }
 
+static nib_status read_ask(nib_server_ask *ask, nib_server_fault *fault) {
+    static const nib_server_field *const tables[] = {fields, NULL};
+    return read(ask, tables, "input", fault);
+}
+
+static nib_status read_llama(nib_server_ask *ask, nib_server_fault *fault) {
+    static const nib_server_field *const tables[] = {llama_fields, fields, NULL};
+    return read(ask, tables, "content", fault);
+}
+
 /* ---- the answer */
 
-static json_t *list_json(const float *vector, uint32_t n) {
+json_t *nib_server_openai_vector(const nib_server_choice *c) {
     json_t *list = json_array();
-    for (uint32_t i = 0; i < n; i++) json_array_append_new(list, nib_server_json_number((double)vector[i]));
+    for (uint32_t i = 0, n = nib_model_n_embd(c->answer->server->model.model); i < n; i++)
+        json_array_append_new(list, nib_server_json_number((double)c->embedding[i]));
     return list;
 }
 
@@ -90,12 +114,11 @@ static void write_whole(nib_server_answer *answer, nib_buf *out) {
     uint32_t n_embd = nib_model_n_embd(answer->server->model.model);
     json_t *o = json_object(), *data = json_array(), *usage = json_object();
     for (size_t i = 0; i < answer->n_choices; i++) {
-        const float *vector = answer->choices[i].embedding;
+        const nib_server_choice *c = &answer->choices[i];
         json_t *item = json_object();
-        if (!vector) continue; /* the server shuts down */
         json_object_set_new(item, "object", json_string("embedding"));
         json_object_set_new(item, "index", json_integer((json_int_t)i));
-        json_object_set_new(item, "embedding", is_base64 ? base64_json(vector, n_embd) : list_json(vector, n_embd));
+        json_object_set_new(item, "embedding", is_base64 ? base64_json(c->embedding, n_embd) : nib_server_openai_vector(c));
         json_array_append_new(data, item);
     }
     json_int_t n_prompt = (json_int_t)nib_server_usage_of(answer).n_prompt;
@@ -108,8 +131,19 @@ static void write_whole(nib_server_answer *answer, nib_buf *out) {
     nib_server_json_put(o, out);
 }
 
-static const nib_server_dialect dialect = {.read = read_ask, .whole = write_whole};
+static void write_llama(nib_server_answer *answer, nib_buf *out) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < answer->n_choices; i++)
+        json_array_append_new(list, json_pack("{s:i, s:[o]}", "index", (int)i, "embedding", nib_server_openai_vector(&answer->choices[i])));
+    nib_server_json_put(list, out);
+}
+
+static const nib_server_dialect dialect = {.read = read_ask, .whole = write_whole}, llama = {.read = read_llama, .whole = write_llama};
 
 void nib_server_route_embeddings(nib_server *server, nib_server_exchange *x) {
     nib_server_generate(server, x, &dialect);
+}
+
+void nib_server_route_llama_embedding(nib_server *server, nib_server_exchange *x) {
+    nib_server_generate(server, x, &llama);
 }

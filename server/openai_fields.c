@@ -162,6 +162,19 @@ static nib_status read_structured(nib_server_ask *ask, const char *name, const j
     return nib_server_ask_set_grammar(ask, NIB_SYNTAX_JSON_OBJECT, (nib_str){0}, name, fault);
 }
 
+/* ---- samplers of llama.cpp */
+
+static nib_status read_breakers(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
+    const char *text;
+    size_t n = json_array_size(value);
+    if (!json_is_array(value) || n > NIB_SERVER_MAX_BREAKERS)
+        return nib_server_refuse(fault, name, "%s is %s of %zu, expected a list of at most %d strings", name, nib_server_fields_kind_of(value),
+                                 n, NIB_SERVER_MAX_BREAKERS);
+    for (size_t i = 0; i < n; i++) NIB_TRY(nib_server_fields_string(json_array_get(value, i), name, &text, fault));
+    ask->breakers = value;
+    return NIB_OK;
+}
+
 #define FIELD NIB_SERVER_FIELD
 #define BY NIB_SERVER_FIELD_BY
 #define UNUSED NIB_SERVER_FIELD_UNUSED
@@ -253,6 +266,7 @@ const nib_server_field nib_server_llama_sampling_fields[] = {
     FIELD("dry_base", FLOAT, sampling.dry_base, 1, 1e9),
     FIELD("dry_allowed_length", INT, sampling.dry_allowed_length, 0, INT32_MAX),
     FIELD("dry_penalty_last_n", INT, sampling.dry_penalty_last_n, -1, INT32_MAX),
+    BY("dry_sequence_breakers", read_breakers),
     FIELD("mirostat", INT, sampling.mirostat, 0, 2),
     FIELD("mirostat_tau", FLOAT, sampling.mirostat_tau, 0, 1e9),
     FIELD("mirostat_eta", FLOAT, sampling.mirostat_eta, 0, 1e9),

@@ -236,6 +236,19 @@ static nib_status add_template_stops(nib_server_ask *ask, const nib_chat *chat, 
     return NIB_OK;
 }
 
+static nib_status make_breakers(nib_server_ask *ask, nib_server_fault *fault) {
+    const char *texts[NIB_SERVER_MAX_BREAKERS] = {"\n", ":", "\"", "*"}; /* llama.cpp's */
+    size_t n = ask->breakers ? json_array_size(ask->breakers) : 4;
+    nib_error err;
+    if (!(ask->sampling.dry_multiplier > 0)) return NIB_OK;
+    for (size_t i = 0; ask->breakers && i < n; i++) texts[i] = json_string_value(json_array_get(ask->breakers, i));
+    nib_status status = nib_sampler_breakers(ask->server->model.tok, texts, n, &ask->breaker_ids, &ask->breaker_lengths,
+                                             &ask->sampling.n_dry_breakers, &err);
+    ask->sampling.dry_breakers = ask->breaker_ids;
+    ask->sampling.dry_breaker_lengths = ask->breaker_lengths;
+    return status == NIB_OK ? NIB_OK : nib_server_fault_of(fault, &err, "dry_sequence_breakers");
+}
+
 static bool waits(const nib_server_answer *a) {
     size_t n_ended = a->n_choices - a->n_open;
     return a->n_sources == a->ask.n_prompts || (a->ask.pooling && a->n_sources - n_ended >= EMBEDDED_AT_ONCE);
@@ -292,11 +305,22 @@ static nib_status check_client(nib_server_answer *a, nib_server_fault *fault) {
     return atomic_load(&a->is_gone) ? nib_server_fail(fault, 499, NULL, "the client is gone") : NIB_OK;
 }
 
+/* An answer that is complete as it is. */
+static nib_status prepare_nothing(nib_server_answer *a, nib_server_fault *fault) {
+    a->ask.stream = false;
+    a->choices = nib_calloc(1, sizeof *a->choices);
+    if (!a->choices) return nib_server_fail(fault, 503, "out_of_memory", "out of memory for answers");
+    a->choices[a->n_choices++] = (nib_server_choice){.answer = a, .stop = -1, .finish = NIB_SERVER_FINISH_NOTHING};
+    return NIB_OK;
+}
+
 nib_status nib_server_prepare(nib_server_answer *a, nib_server_fault *fault) {
     nib_server_ask *ask = &a->ask;
     NIB_TRY(check_client(a, fault));
     NIB_TRY(read_body(a, fault));
+    if (ask->is_empty) return prepare_nothing(a, fault);
     NIB_TRY(make_prompts(a, fault));
+    NIB_TRY(make_breakers(ask, fault));
     if (ask->chat && ask->tools && ask->tool_choice != NIB_SERVER_TOOLS_NONE && !(a->tools = nib_server_json_dump(ask->tools)))
         return nib_server_fail(fault, 503, "out_of_memory", "out of memory for tools");
     NIB_TRY(make_grammar(a, fault));

@@ -42,6 +42,19 @@ class Completion(Case):
         r = self.complete(stop=[word])
         self.assertEqual((r["stop_type"], r["stopping_word"]), ("word", word))
 
+    def test_response_fields(self):
+        fields = {"response_fields": ["content", "generation_settings/n_predict", "nothing/here", "tokens_predicted/x"]}
+        self.assertEqual(self.complete(**fields), {"content": self.complete()["content"], "generation_settings/n_predict": 12})
+        self.assertEqual(self.complete(stream=True, **fields)[-1], {"content": "", "generation_settings/n_predict": 12})
+
+    def test_breakers(self):
+        """DRY sees through what is no breaker; llama.cpp's own hold where none are given."""
+        fields = {"prompt": "a: b c, d: b c, e: b c, f: b c, g:", "dry_multiplier": 50, "dry_allowed_length": 2, "dry_penalty_last_n": -1}
+        usual = self.complete(**fields)["content"]
+        self.assertEqual(self.complete(dry_sequence_breakers=["\n", ":", '"', "*"], **fields)["content"], usual)
+        self.assertEqual(self.complete(dry_sequence_breakers=[":", " b"], **fields)["content"][:4], " b c")
+        self.assertNotEqual(self.complete(dry_sequence_breakers=[], **fields)["content"], usual)
+
     def test_samplers_and_grammar(self):
         self.assertRegex(self.complete(grammar='root ::= "yes" | "no"')["content"], "^(yes|no)$")
         self.assertEqual(json.loads(self.complete(json_schema={"const": 7})["content"]), 7)
@@ -57,7 +70,9 @@ class Completion(Case):
         for fields, param in (({"prompt": None}, "prompt"), ({"n_predict": "x"}, "n_predict"), ({"logit_bias": [[1]]}, "logit_bias"),
                               ({"logit_bias": [[-1, 1]]}, "logit_bias"), ({"samplers": 5}, "samplers"), ({"samplers": ["top_k", 5]}, "samplers"), ({"lora": [{"id": 0}]}, "lora"),
                               ({"prompt": {"multimodal_data": []}}, "prompt"), ({"post_sampling_probs": True}, "post_sampling_probs"),
-                              ({"dry_multiplier": 1, "dry_sequence_breakers": ["x"]}, "dry_sequence_breakers"), ({"prompt": [1, "a", -5]}, "prompt")):
+                              ({"dry_sequence_breakers": ["x", 1]}, "dry_sequence_breakers"), ({"dry_sequence_breakers": "x"}, "dry_sequence_breakers"),
+                              ({"dry_multiplier": 1, "dry_sequence_breakers": [""]}, "dry_sequence_breakers"), ({"response_fields": "content"}, "response_fields"),
+                              ({"prompt": [1, "a", -5]}, "prompt")):
             with self.subTest(str(fields)):
                 self.refused(self.server.post("/completion", {"prompt": "a", "n_predict": 1, **fields}), param=param)
 
@@ -82,6 +97,15 @@ class Tools(Case):
         prompt = self.server.post("/apply-template", body).json["prompt"]
         self.assertTrue(prompt.endswith("<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"), prompt)
         self.refused(self.server.post("/apply-template", {"messages": []}), param="messages")
+
+    def test_embedding(self):
+        want = [d["embedding"] for d in self.server.post("/v1/embeddings", {"input": ["a", "b"]}).json["data"]]
+        for body in ({"content": ["a", "b"]}, {"input": ["a", "b"]}, {"content": ["a", "b"], "embd_normalize": 2}):
+            self.assertEqual(self.server.post("/embedding", body).json, [{"index": i, "embedding": [v]} for i, v in enumerate(want)])
+        raw = self.server.post("/embeddings", {"content": "a", "embd_normalize": -1}).json[0]["embedding"][0]
+        self.assertEqual(raw, self.server.post("/v1/embeddings", {"input": "a", "normalize": False}).json["data"][0]["embedding"])
+        for body, param in (({}, "content"), ({"content": "a", "embd_normalize": 1}, "embd_normalize")):
+            self.refused(self.server.post("/embedding", body), param=param)
 
     def test_lengths(self):
         usage = self.chat("Hello")["usage"]

@@ -64,6 +64,28 @@ class Api(Case):
         reply = self.server.post("/api/embed", {"model": "", "input": ["a", "b"]}).json
         self.assertEqual(reply["embeddings"], want)
 
+    def test_embeddings(self):
+        """The older form: one vector, its length as the model has it."""
+        want, = self.server.post("/v1/embeddings", {"input": "a", "normalize": False}).json["data"]
+        self.assertEqual(self.server.post("/api/embeddings", {"prompt": "a"}).json, {"embedding": want["embedding"]})
+
+    def test_nothing_loads(self):
+        """What clients send to have a model loaded; it is there."""
+        finished = lambda: [line for line in self.server.get("/metrics").body.decode().split("\n") if "finished_reason" in line]
+        before = finished()
+        for path, body, part in (("/api/chat", {"messages": []}, {"message": {"role": "assistant", "content": ""}}),
+                                 ("/api/chat", {"keep_alive": -1, "stream": True}, {"message": {"role": "assistant", "content": ""}}),
+                                 ("/api/generate", {}, {"response": ""}), ("/api/generate", {"prompt": "", "raw": True}, {"response": ""})):
+            reply = self.server.post(path, body)
+            self.assertEqual(reply.status, 200)
+            answer = reply.json
+            self.assertTrue(answer.pop("created_at") and answer.pop("model"))
+            self.assertEqual(answer, {"done": True, "done_reason": "load", **part})
+        for body in ({}, {"input": ""}, {"input": []}):
+            self.assertEqual(self.server.post("/api/embed", body).json["embeddings"], [])
+        self.assertEqual(self.server.post("/api/embeddings", {"prompt": ""}).json, {"embedding": []})
+        self.assertEqual(finished(), before)
+
     def test_about(self):
         model, = self.server.get("/api/tags").json["models"]
         self.assertEqual((model["name"], model["details"]["family"]), ("SmolLM2-135M-Instruct.Q4_1:latest", "llama"))
@@ -76,12 +98,12 @@ class Api(Case):
 
     def test_refusals(self):
         user = [{"role": "user", "content": "x"}]
-        for path, body, status in (("/api/chat", {"messages": []}, 400), ("/api/chat", {"messages": 1}, 400), ("/api/generate", {}, 400),
+        for path, body, status in (("/api/chat", {"messages": 1}, 400), ("/api/generate", {"prompt": 5}, 400), ("/api/chat", {"model": "llama3"}, 404),
                                    ("/api/chat", {"messages": user, "model": "llama3"}, 404), ("/api/chat", {"messages": user, "format": "xml"}, 400),
                                    ("/api/chat", {"messages": user, "options": {"temperature": "x"}}, 400),
                                    ("/api/chat", {"messages": [{"role": "user", "content": "x", "images": ["aGk="]}]}, 400),
                                    ("/api/generate", {"prompt": "x", "suffix": "y"}, 400), ("/api/generate", {"prompt": "x", "raw": "y"}, 400),
-                                   ("/api/show", {"model": "llama3"}, 404), ("/api/nosuch", {}, 404), ("/api/tags", {}, 405), ("/api/embed", {}, 400), ("/api/chat", [], 400)):
+                                   ("/api/show", {"model": "llama3"}, 404), ("/api/nosuch", {}, 404), ("/api/tags", {}, 405), ("/api/embed", {"input": 1}, 400), ("/api/embeddings", {"prompt": ["a", "b"]}, 400), ("/api/chat", [], 400)):
             with self.subTest(f"{path} {body}"):
                 reply = self.server.post(path, body)
                 self.assertEqual((reply.status, list(reply.json)), (status, ["error"]))
@@ -98,6 +120,8 @@ class Client(Case):
         self.assertEqual("".join(part.message.content for part in client.chat(stream=True, **fields)), whole.message.content)
         self.assertTrue(client.generate(model=name, prompt="Hello", options={"num_predict": 4}).response)
         self.assertEqual(len(client.embed(model=name, input=["a", "b"]).embeddings), 2)
+        self.assertEqual(len(client.embeddings(model=name, prompt="a").embedding), 576)
+        self.assertEqual(client.generate(model=name).done_reason, "load")
         self.assertIn("completion", client.show(name).capabilities)
         with self.assertRaises(ollama.ResponseError):
             client.chat(model="nothing", messages=fields["messages"])
