@@ -88,7 +88,7 @@ class Logs(Case):
         reply = self.server.post(CHAT, {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 2})
         name = reply.headers["x-request-id"]
         self.assertTrue(reply.json["id"].endswith(name))
-        self.server.until(lambda: self.server.n_logged(name) == 1, 2)
+        self.server.until(lambda: self.server.n_logged(name) == 1)
         self.assertRegex(self.server.text().decode(), rf"POST /v1/chat/completions 200 \d+ ms {name}: prompt \d+ \(\d+ cached\), generated 2,")
 
 

@@ -63,6 +63,13 @@ class Completions(Case):
         after = self.complete([504, 2365, 6354], logprobs=1, max_tokens=1)["choices"][0]["logprobs"]
         self.assertEqual(both["top_logprobs"][3], after["top_logprobs"][0])  # the same bits by prefill and decoding
 
+    def test_large_parts(self):
+        """A part of a stream is as large as it is: only who does not read what came before is slow."""
+        reply = self.server.post(COMPLETIONS, {"prompt": "one two three " * 400, "max_tokens": 1, "echo": True, "logprobs": 100, "stream": True})
+        tokens = [t for e in reply.events for t in (e["choices"][0]["logprobs"] or {"tokens": []})["tokens"]]
+        self.assertGreater(len(reply.body), 1 << 20)
+        self.assertEqual("".join(tokens)[:5599], ("one two three " * 400)[:5599])
+
     def test_bias(self):
         first = self.complete(logprobs=0, max_tokens=1)["choices"][0]["logprobs"]["tokens"][0]
         ids = {"0": 100}

@@ -26,7 +26,7 @@ class Examples(Case):
         outputs = []
         for block in found:
             code = prelude + block.replace("http://127.0.0.1:8080", f"http://127.0.0.1:{self.server.port}")
-            done = subprocess.run(command, input=code, text=True, capture_output=True, timeout=120, cwd=cwd)
+            done = subprocess.run(command, input=code, text=True, capture_output=True, timeout=300, cwd=cwd)
             self.assertEqual((done.returncode, done.stderr), (0, ""), block)
             outputs.append(done.stdout)
         return outputs
@@ -63,7 +63,7 @@ class Client(Case):
     """nib as a client of nib; more in tests/cli/cli_server.py."""
 
     def nib(self, *args, code=0):
-        done = subprocess.run([Config.nib, *map(str, args)], capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL,
+        done = subprocess.run([Config.nib, *map(str, args)], capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL,
                               env={**os.environ, "XDG_CACHE_HOME": Config.scratch})
         self.assertEqual(done.returncode, code, done.stderr)
         return done

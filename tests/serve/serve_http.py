@@ -1,12 +1,13 @@
 """HTTP itself: routes, methods, framing, limits, keep-alive, hang-ups, the end of the server."""
 import email.utils
 import json
+import re
 import signal
 import socket
 import subprocess
 import time
 
-from harness import CHAT, Case, Config, read_all
+from harness import CHAT, PATIENCE, Case, Config, read_all
 
 
 class Routes(Case):
@@ -30,7 +31,7 @@ class Routes(Case):
 
     def test_date(self):
         date = email.utils.parsedate_to_datetime(self.server.get("/health").headers["date"])
-        self.assertLess(abs(time.time() - date.timestamp()), 10)
+        self.assertLess(abs(time.time() - date.timestamp()), PATIENCE)
 
     def test_options(self):
         reply = self.server.request("OPTIONS", CHAT)
@@ -113,20 +114,19 @@ class Framing(Case):
         self.says(self.server.raw(head), 404)
 
     def test_slow_head_is_cut(self):
-        start = time.monotonic()
-        with socket.create_connection((self.server.host, self.server.port), 30) as s:
+        with socket.create_connection((self.server.host, self.server.port)) as s:
             s.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\nA: ")
             s.settimeout(0.5)
-            while time.monotonic() - start < 20: # a byte now and then does not help
+
+            def is_cut(): # a byte now and then does not help
                 try:
                     s.sendall(b"x")
-                    if not s.recv(1000):
-                        break
+                    return not s.recv(1000)
                 except socket.timeout:
-                    continue
+                    return False
                 except OSError:
-                    break
-        self.assertLess(time.monotonic() - start, 14)
+                    return True
+            self.server.until(is_cut)
 
 
 class Connections(Case):
@@ -142,27 +142,29 @@ class Connections(Case):
             self.assertEqual(c.sock.getsockname()[1], port)
         c.close()
 
+    def figure(self, name):
+        return float(re.search(rf"^nib_{name} (\S+)$", self.server.get("/metrics").body.decode(), re.M)[1])
+
     def test_hang_up(self):
         long = " ".join(str(i) for i in range(1000))
         body = {"messages": [{"role": "user", "content": long}], "max_tokens": 2000, "temperature": 0, "ignore_eos": True}
         short = dict(body, messages=[{"role": "user", "content": "Count"}])
         for how, request in {"mid-prefill": dict(body, stream=True), "whole": body, "decoding, whole": short}.items():
             with self.subTest(how):
-                before = self.server.n_logged(" 499 ")
+                before, generated = self.server.n_logged(" 499 "), self.figure("generation_tokens_total")
                 s = self.server.send(CHAT, request)
                 time.sleep(0.3)
-                start = time.monotonic()
                 s.close()
-                self.server.until(lambda: self.server.n_logged(" 499 ") > before, 2)
-                self.assertLess(time.monotonic() - start, 0.25)
-                self.assertLess(self.server.post(CHAT, {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}).ms, 1500)
+                self.server.until(lambda: self.server.n_logged(" 499 ") > before)
+                self.server.until(lambda: self.figure("requests_running") == 0)
+                self.assertLess(self.figure("generation_tokens_total") - generated, 2000) # it did not go on to the end
 
     def test_hang_up_in_a_stream(self):
         before = self.server.n_logged(" 499 ")
         streams = [self.server.open_stream(CHAT, {"messages": [{"role": "user", "content": "Count"}], "ignore_eos": True}) for _ in range(4)]
         for s in streams:
             s.close()
-        self.server.until(lambda: self.server.n_logged(" 499 ") == before + 4, 1)
+        self.server.until(lambda: self.server.n_logged(" 499 ") == before + 4)
 
 
 class Life(Case):
@@ -172,7 +174,7 @@ class Life(Case):
                            (["--tls-cert", "nix.pem"], "belong together"), (["--cors-origin", "https://a.example/"], "without a path"),
                            (["--cors-origin", ""], "without a path"), (["--cors-origin", "a\nb: c"], "without a path"),
                            (["--api-key", ""], "empty"), (["--api-key-file", "/dev/null"], "no keys")):
-            done = subprocess.run([Config.nib, "serve", "-m", Config.model, "--port", "0", *map(str, args)], capture_output=True, timeout=60)
+            done = subprocess.run([Config.nib, "serve", "-m", Config.model, "--port", "0", *map(str, args)], capture_output=True, timeout=PATIENCE)
             self.assertIn(done.returncode, (1, 2))
             self.assertIn(says, done.stderr.decode())
 
@@ -188,12 +190,11 @@ class Life(Case):
         s = server.open_stream(CHAT, {"messages": [{"role": "user", "content": "Count"}], "max_tokens": 60, "ignore_eos": True})
         server.process.send_signal(signal.SIGTERM)
         server.until(lambda: b"shutting down" in server.text())
-        time.sleep(0.05)
-        self.refused(server.get("/health"), 503)
+        server.until(lambda: server.get("/health").status == 503)
         self.assertEqual(server.get("/live").status, 200)
         self.refused(server.post(CHAT, {"messages": [{"role": "user", "content": "Hi"}]}), 503, code="shutting_down")
         self.assertTrue(read_all(s).endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n"))
-        self.assertEqual(server.process.wait(10), 0)
+        self.assertEqual(server.process.wait(PATIENCE), 0)
 
     def test_second_signal(self):
         server = self.spawn("-c", 4096)
@@ -204,10 +205,8 @@ class Life(Case):
         server.process.send_signal(signal.SIGTERM)
         time.sleep(0.3)
         self.assertIsNone(server.process.poll())
-        start = time.monotonic()
         server.process.send_signal(signal.SIGTERM)
-        self.assertEqual(server.process.wait(10), 0)
-        self.assertLess(time.monotonic() - start, 1)
+        self.assertEqual(server.process.wait(PATIENCE), 0)
         self.assertIn(b'"code":"shutting_down"', read_all(s))
         self.assertTrue(read_all(whole).startswith(b"HTTP/1.1 503 "))
 
@@ -223,6 +222,6 @@ class Life(Case):
             return int(fields[13]) + int(fields[14])
         before = cpu()
         time.sleep(3)
-        self.assertLessEqual(cpu() - before, 3) # of 300 ticks
+        self.assertLessEqual(cpu() - before, 60) # of 300 ticks; it is 1 or 2 on a machine that does nothing else
         for c in clients:
             c.close()

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import time
 
-from harness import CHAT, FOLDER, Case, Config
+from harness import CHAT, FOLDER, PATIENCE, Case, Config
 
 LINE = re.compile(r'(nib_[a-z0-9_]+)(\{(?:[a-z_]+="(?:[^"\\]|\\.)*",?)+\})? (\S+)$')
 
@@ -33,7 +33,7 @@ class Metrics(Case):
         return parse(reply.body.decode())
 
     def until(self, server, condition):
-        end = time.monotonic() + 10
+        end = time.monotonic() + PATIENCE
         while not condition(values := self.get(server)[0]):
             self.assertLess(time.monotonic(), end, values)
             time.sleep(0.02)

@@ -5,7 +5,7 @@ import re
 import signal
 import threading
 
-from harness import CHAT, Case
+from harness import CHAT, PATIENCE, Case
 
 EVENTS = "/engine/events"
 
@@ -43,7 +43,7 @@ class Watcher:
     """Reads events until it has what it wants."""
 
     def __init__(self, server, headers=None):
-        self.connection = server.connect(20)
+        self.connection = server.connect()
         self.connection.request("GET", EVENTS, headers=headers or {})
         self.answer = self.connection.getresponse()
 
@@ -105,4 +105,4 @@ class Engine(Case):
         server.process.send_signal(signal.SIGTERM)  # those who look do not keep it from ending
         while watcher.next():
             pass
-        self.assertEqual(server.process.wait(10), 0)
+        self.assertEqual(server.process.wait(PATIENCE), 0)

@@ -5,9 +5,8 @@ import os
 import socket
 import ssl
 import subprocess
-import time
 
-from harness import CHAT, COMPLETIONS, Case, Config
+from harness import CHAT, COMPLETIONS, PATIENCE, Case, Config
 
 HI = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
 
@@ -84,7 +83,7 @@ class Tls(Case):
                        check=True, capture_output=True)
         server = self.spawn("-c", 1024, "--tls-cert", cert, "--tls-key", key)
         self.assertIn(b"https://127.0.0.1", server.text())
-        c = http.client.HTTPSConnection("localhost", server.port, context=ssl.create_default_context(cafile=cert), timeout=20)
+        c = http.client.HTTPSConnection("localhost", server.port, context=ssl.create_default_context(cafile=cert), timeout=PATIENCE)
         for stream in (False, True, False):
             c.request("POST", CHAT, json.dumps({**HI, "max_tokens": 4, "stream": stream}).encode(), {"Content-Type": "application/json"})
             answer = c.getresponse()
@@ -92,24 +91,22 @@ class Tls(Case):
             self.assertTrue(answer.read())
         c.request("POST", CHAT, json.dumps({**HI, "max_tokens": 900, "stream": True, "ignore_eos": True}).encode(), {})
         c.sock.close()
-        server.until(lambda: server.n_logged(" 499 ") == 1, 2)
+        server.until(lambda: server.n_logged(" 499 ") == 1)
         self.assertFalse(server.raw(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n").startswith(b"HTTP"))
 
 
 class Limits(Case):
     def test_too_many_requests(self):
         server = self.spawn("-c", 2048, "--max-requests", "2", "-np", "2")
-        body = {**HI, "max_tokens": 300, "ignore_eos": True}
+        body = {**HI, "max_tokens": 900, "ignore_eos": True}
         busy = [server.open_stream(CHAT, body) for _ in range(2)]
-        start = time.monotonic()
         replies = self.at_once([lambda: server.post(CHAT, HI) for _ in range(8)])
-        self.assertLess(time.monotonic() - start, 1)
         for reply in replies:
             self.refused(reply, 503, code="queue_full")
             self.assertGreaterEqual(int(reply.headers["retry-after"]), 1)
         for s in busy:
             s.close()
-        server.until(lambda: server.post(CHAT, HI).status == 200, 1)
+        server.until(lambda: server.post(CHAT, HI).status == 200)
 
     def test_too_many_connections(self):
         server = self.spawn("-c", 1024, "--max-connections", "4")
@@ -120,7 +117,7 @@ class Limits(Case):
         self.assertTrue(server.raw(b"").startswith(b"HTTP/1.1 503 "))
         for s in held:
             s.close()
-        server.until(lambda: server.raw(b"GET /live HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 "), 2)
+        server.until(lambda: server.raw(b"GET /live HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 "))
 
     def test_timeouts(self):
         server = self.spawn("-c", 4096, "--queue-timeout", "1", "-np", "1")
@@ -135,7 +132,7 @@ class Limits(Case):
         s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         s.connect((server.host, server.port))
         s.sendall(b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (COMPLETIONS.encode(), len(body)) + body)
-        server.until(lambda: server.n_logged(" 499 ") == 1, 60)
+        server.until(lambda: server.n_logged(" 499 ") == 1)
         self.assertEqual(server.post(CHAT, HI).status, 200)
         s.close()
 
