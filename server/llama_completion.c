@@ -116,7 +116,8 @@ static nib_status read_samplers(nib_server_ask *ask, const char *name, const jso
 static nib_status read_response_fields(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
     const char *path;
     (void)ask;
-    if (!json_is_array(value)) return nib_server_refuse(fault, name, "%s is %s, expected a list of strings", name, nib_server_fields_kind_of(value));
+    if (!json_is_array(value))
+        return nib_server_refuse(fault, name, "%s is %s, expected a list of strings", name, nib_server_fields_kind_of(value));
     for (size_t i = 0; i < json_array_size(value); i++) NIB_TRY(nib_server_fields_string(json_array_get(value, i), name, &path, fault));
     return NIB_OK;
 }

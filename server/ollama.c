@@ -126,7 +126,8 @@ static void write_event(nib_server_answer *a, const nib_server_event *e, nib_buf
 
 static void write_embeddings(nib_server_answer *a, nib_buf *out) {
     json_t *list = json_array();
-    for (size_t i = 0; i < a->n_choices && a->choices[i].embedding; i++) json_array_append_new(list, nib_server_openai_vector(&a->choices[i]));
+    for (size_t i = 0; i < a->n_choices && a->choices[i].embedding; i++)
+        json_array_append_new(list, nib_server_openai_vector(&a->choices[i]));
     json_t *o = json_object();
     json_object_set_new(o, "model", nib_server_json_str(nib_server_model_name(a->server)));
     json_object_set_new(o, "embeddings", list);

@@ -168,8 +168,8 @@ static nib_status read_breakers(nib_server_ask *ask, const char *name, const jso
     const char *text;
     size_t n = json_array_size(value);
     if (!json_is_array(value) || n > NIB_SERVER_MAX_BREAKERS)
-        return nib_server_refuse(fault, name, "%s is %s of %zu, expected a list of at most %d strings", name, nib_server_fields_kind_of(value),
-                                 n, NIB_SERVER_MAX_BREAKERS);
+        return nib_server_refuse(fault, name, "%s is %s of %zu, expected a list of at most %d strings", name,
+                                 nib_server_fields_kind_of(value), n, NIB_SERVER_MAX_BREAKERS);
     for (size_t i = 0; i < n; i++) NIB_TRY(nib_server_fields_string(json_array_get(value, i), name, &text, fault));
     ask->breakers = value;
     return NIB_OK;
