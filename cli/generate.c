@@ -100,11 +100,29 @@ static nib_status sample_one(loop *l, nib_error *err) {
     return NIB_OK;
 }
 
+/* Generated ids -> logits behind the last one. */
+static nib_status compute(loop *l, nib_error *err) {
+    nib_cli_generation *out = l->out;
+    size_t n = out->ids.n - l->n_decoded;
+    NIB_TRY(nib_cli_session_decode(l->s, out->ids.ids + l->n_decoded, n, 1, err));
+    l->n_decoded = out->ids.n;
+    out->kv_positions += nib_seq_length(l->s->ctx, 0);
+    return NIB_OK;
+}
+
+static nib_status take_forced(loop *l, nib_token id, nib_error *err) {
+    if (l->params->keep_logprobs) {
+        NIB_TRY(compute(l, err));
+        NIB_TRY(keep_logprobs(l, nib_logits(l->s->ctx, 0), id, err));
+    }
+    return take(l, id, err);
+}
+
 /* Takes the tokens of forced text, at most `most`. */
 static nib_status jump(loop *l, size_t most, nib_error *err) {
     nib_token_list list = {0};
     nib_status status = nib_matcher_jump(l->params->matcher, l->s->tok, most, &list, err);
-    for (size_t i = 0; status == NIB_OK && i < list.n && !l->out->finish_reason; i++) status = take(l, list.ids[i], err);
+    for (size_t i = 0; status == NIB_OK && i < list.n && !l->out->finish_reason; i++) status = take_forced(l, list.ids[i], err);
     nib_token_list_free(&list);
     if (status == NIB_OK) end_by_grammar(l);
     return status;
@@ -145,12 +163,9 @@ static nib_status run(loop *l, nib_error *err) {
             out->finish_reason = "length";
             break;
         }
-        if (l->params->matcher && l->params->jump_ahead && !l->params->keep_logprobs) NIB_TRY(jump(l, most_to_jump(l, length), err));
+        if (l->params->matcher && l->params->jump_ahead) NIB_TRY(jump(l, most_to_jump(l, length), err));
         if (out->finish_reason) break;
-        size_t n = out->ids.n - l->n_decoded;
-        NIB_TRY(nib_cli_session_decode(l->s, out->ids.ids + l->n_decoded, n, 1, err));
-        l->n_decoded = out->ids.n;
-        out->kv_positions += length + n;
+        NIB_TRY(compute(l, err));
     }
     return NIB_OK;
 }

@@ -967,6 +967,8 @@ typedef struct nib_request {
     size_t n_stops;
     const nib_token *stop_ids;    /* ids that end the answer, too */
     size_t n_stop_ids;
+    const nib_token *allowed_ids; /* no other ids are chosen; NULL: all may be */
+    size_t n_allowed_ids;
     uint32_t n_choices;           /* answers to the prompt, which is computed once; 0: one. Answer i is what a request for one
                                      with the seed + i would get */
     const nib_chat *chat;         /* whose tokens end the answer, and whose marks are written, of all control tokens; it must
@@ -981,8 +983,8 @@ typedef struct nib_request {
     int32_t priority;             /* lower first */
     uint64_t owner;               /* requests of different owners have equal shares */
     uint64_t salt;                /* requests of different salts use no pages of each other */
-    bool jump_ahead;              /* with a grammar: text that leaves no choice is taken at once, in tokens as the tokenizer cuts it;
-                                     not with logprobs or hash_logits, which it has none of */
+    bool jump_ahead;              /* with a grammar: text that leaves no choice is taken at once, in tokens as the tokenizer cuts it,
+                                     but for those that the request forbids */
     nib_pooling pooling;          /* not NONE: no answer, but the embedding of the prompt, which comes with the END. The fields
                                      of answers are not used; only LAST takes part in the prefix cache */
     void (*ready)(void *user);    /* called when there is something to read, on the engine's thread: it must return at once

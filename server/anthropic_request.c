@@ -12,23 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Appends the text of a string or of a list of text blocks. */
-static nib_status read_text(const json_t *content, const char *path, nib_buf *text, nib_server_fault *fault) {
-    nib_str whole = nib_server_json_text(content);
-    if (json_is_string(content)) nib_buf_append(text, whole.ptr, whole.len);
-    else if (!json_is_array(content))
-        return nib_server_refuse(fault, path, "%s is %s, expected a string or a list of blocks", path,
-                                 content ? nib_server_fields_kind_of(content) : "missing");
-    for (size_t i = 0; i < json_array_size(content); i++) {
-        const json_t *block = json_array_get(content, i), *part = json_object_get(block, "text");
-        if (strcmp(nib_server_json_word(block, "type"), "text") != 0 || !json_is_string(part))
-            return nib_server_refuse(fault, path, "%s[%zu] is no text: nib reads text only", path, i);
-        if (text->len) nib_buf_char(text, '\n');
-        nib_buf_append(text, json_string_value(part), json_string_length(part));
-    }
-    return NIB_OK;
-}
-
 static json_t *take_text(nib_buf *text) {
     json_t *value = nib_server_json_str((nib_str){text->ptr, text->len});
     nib_buf_free(text);
@@ -55,7 +38,7 @@ typedef struct reading {
 static nib_status read_result(reading *r, const json_t *block) {
     nib_buf text = {0};
     const json_t *content = json_object_get(block, "content");
-    nib_status status = content && !json_is_null(content) ? read_text(content, r->path, &text, r->fault) : NIB_OK;
+    nib_status status = content && !json_is_null(content) ? nib_server_fields_text(content, r->path, "\n", &text, r->fault) : NIB_OK;
     json_t *message = add_message(r->messages, "tool");
     json_object_set_new(message, "tool_call_id", json_string(nib_server_json_word(block, "tool_use_id")));
     json_object_set_new(message, "content", take_text(&text));
@@ -141,7 +124,7 @@ static nib_status read_messages(nib_server_ask *ask, const char *name, const jso
 
 static nib_status read_system(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
     nib_buf text = {0};
-    nib_status status = read_text(value, name, &text, fault);
+    nib_status status = nib_server_fields_text(value, name, "\n", &text, fault);
     json_t *message = json_object();
     json_object_set_new(message, "role", json_string("system"));
     json_object_set_new(message, "content", take_text(&text));

@@ -24,6 +24,7 @@ void nib_server_ask_fini(nib_server_ask *ask) {
     nib_free(ask->biases);
     nib_free(ask->stops);
     nib_free(ask->stop_ids);
+    nib_free(ask->allowed_ids);
     nib_free(ask->breaker_ids);
     nib_free(ask->breaker_lengths);
     nib_buf_free(&ask->grammar);
@@ -53,6 +54,12 @@ nib_status nib_server_ask_add_stop_id(nib_server_ask *ask, nib_token id, nib_ser
     if (ask->n_stop_ids == MAX_STOPS) return nib_server_refuse(fault, "stop_token_ids", "more than %d tokens stop", MAX_STOPS);
     if (!ask->stop_ids && !(ask->stop_ids = nib_calloc(MAX_STOPS, sizeof *ask->stop_ids))) return nomem(fault);
     ask->stop_ids[ask->n_stop_ids++] = id;
+    return NIB_OK;
+}
+
+nib_status nib_server_ask_add_allowed_id(nib_server_ask *ask, nib_token id, nib_server_fault *fault) {
+    if (!nib_grow(&ask->allowed_ids, &ask->allowed_capacity, ask->n_allowed_ids + 1, sizeof *ask->allowed_ids)) return nomem(fault);
+    ask->allowed_ids[ask->n_allowed_ids++] = id;
     return NIB_OK;
 }
 

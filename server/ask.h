@@ -37,6 +37,8 @@ typedef struct nib_server_ask {
     size_t most_tokens; /* of a prompt; 0: it is only counted */
     bool add_special;   /* BOS where the model wants it; default true */
     bool parse_special; /* control tokens in the text are meant; default true */
+    uint32_t truncate;  /* longer prompts are cut to so many tokens; 0: they are refused */
+    bool cuts_end;      /* the end of them, not the beginning */
     bool echo;          /* the prompt is part of the answer's text */
     bool only_prompt;   /* … and all of it */
 
@@ -53,6 +55,8 @@ typedef struct nib_server_ask {
     size_t n_stops, n_own_stops, stops_capacity;
     nib_token *stop_ids;
     size_t n_stop_ids;
+    nib_token *allowed_ids; /* no others are chosen; NULL: all may be */
+    size_t n_allowed_ids, allowed_capacity;
     bool include_stop;     /* the stop string is part of the text */
     uint32_t n;            /* answers to each prompt; default 1 */
     uint32_t max_tokens;   /* 0: what the context has room for */
@@ -91,6 +95,7 @@ nib_status nib_server_ask_add_stop(nib_server_ask *ask, nib_str stop, nib_server
 /* A stop of the template, after those of the client: however many those are. */
 nib_status nib_server_ask_add_end(nib_server_ask *ask, nib_str stop, nib_server_fault *fault);
 nib_status nib_server_ask_add_stop_id(nib_server_ask *ask, nib_token id, nib_server_fault *fault);
+nib_status nib_server_ask_add_allowed_id(nib_server_ask *ask, nib_token id, nib_server_fault *fault);
 nib_status nib_server_ask_add_bias(nib_server_ask *ask, nib_token id, float bias, nib_server_fault *fault);
 /* A prompt of text, or of the ids in a JSON list. param: for the message. */
 nib_status nib_server_ask_add_text(nib_server_ask *ask, nib_str text, nib_server_fault *fault);

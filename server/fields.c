@@ -54,6 +54,24 @@ nib_status nib_server_fields_string(const json_t *value, const char *path, const
     return NIB_OK;
 }
 
+nib_status nib_server_fields_text(const json_t *value, const char *path, const char *between, nib_buf *text, nib_server_fault *fault) {
+    nib_str whole = nib_server_json_text(value);
+    if (json_is_string(value)) nib_buf_append(text, whole.ptr, whole.len);
+    else if (!json_is_array(value))
+        return nib_server_refuse(fault, path, "%s is %s, expected a string or a list of texts", path,
+                                 value ? nib_server_fields_kind_of(value) : "missing");
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        const json_t *part = json_array_get(value, i);
+        nib_str piece = nib_server_json_text(json_object_get(part, "text"));
+        if (!piece.ptr)
+            return nib_server_refuse(fault, path, "%s[%zu] is of the type \"%.40s\": nib reads text only", path, i,
+                                     nib_server_json_word(part, "type"));
+        if (text->len) nib_buf_str(text, between);
+        nib_buf_append(text, piece.ptr, piece.len);
+    }
+    return NIB_OK;
+}
+
 /* Nothing that could change an answer. */
 static bool is_nothing(const json_t *value) {
     return json_is_null(value) || json_is_false(value) || (json_is_number(value) && json_number_value(value) == 0) ||

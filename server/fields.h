@@ -47,6 +47,8 @@ nib_status nib_server_fields_number(const json_t *value, const char *path, doubl
 nib_status nib_server_fields_integer(const json_t *value, const char *path, double low, double high, int64_t *out,
                                      nib_server_fault *fault);
 nib_status nib_server_fields_string(const json_t *value, const char *path, const char **out, nib_server_fault *fault);
+/* Appends the text of a string, or of a list of parts that are text, with `between` between them. */
+nib_status nib_server_fields_text(const json_t *value, const char *path, const char *between, nib_buf *text, nib_server_fault *fault);
 /* "a string", "a list", … */
 const char *nib_server_fields_kind_of(const json_t *value);
 

@@ -156,7 +156,8 @@ static void fail(nib_server_answer *a, const nib_error *err) {
     if (a->has_failed) return;
     a->has_failed = true;
     bool is_its_own = err->code == NIB_E_ARG || err->code == NIB_E_LIMIT;
-    nib_server_fault_of(&a->fault, err, a->ask.n_biases && err->code == NIB_E_ARG ? "logit_bias" : a->ask.grammar_param);
+    const char *limit = a->ask.n_biases ? "logit_bias" : a->ask.allowed_ids ? "allowed_token_ids" : NULL;
+    nib_server_fault_of(&a->fault, err, limit && err->code == NIB_E_ARG ? limit : a->ask.grammar_param);
     if (a->fault.status < 500 && !is_its_own) a->fault.status = 500; /* it was good enough to be begun */
 }
 

@@ -180,32 +180,13 @@ json_t *nib_server_llama_timings(const nib_server_choice *c) {
     return o;
 }
 
-static json_t *token_json(const nib_server_answer *answer, nib_token id, float logprob) {
-    nib_buf text = {0};
-    json_t *o = json_object(), *bytes = json_array();
-    nib_server_openai_token(answer, id, &text);
-    for (size_t i = 0; i < text.len; i++) json_array_append_new(bytes, json_integer((unsigned char)text.ptr[i]));
-    json_object_set_new(o, "id", json_integer(id));
-    json_object_set_new(o, "token", nib_server_json_str((nib_str){text.ptr, text.len}));
-    json_object_set_new(o, "bytes", bytes);
-    json_object_set_new(o, "logprob", nib_server_openai_logprob(logprob));
-    nib_buf_free(&text);
-    return o;
-}
-
 /* Tokens from `first` on: their ids, and what was asked for of their probabilities. */
 static void set_tokens(json_t *o, const nib_server_choice *c, size_t first) {
     json_t *ids = json_array(), *probs = json_array();
     bool returns_ids = json_is_true(json_object_get(c->answer->ask.body, "return_tokens"));
     for (size_t i = first; i < c->n_tokens; i++) {
-        const nib_server_token *t = &c->tokens[i];
-        if (returns_ids) json_array_append_new(ids, json_integer(t->id));
-        if (!c->answer->ask.n_top) continue;
-        json_t *token = token_json(c->answer, t->id, t->logprob), *tops = json_array();
-        for (size_t k = 0; k < t->n_top; k++)
-            json_array_append_new(tops, token_json(c->answer, c->tops[t->top + k].id, c->tops[t->top + k].logprob));
-        json_object_set_new(token, "top_logprobs", tops);
-        json_array_append_new(probs, token);
+        if (returns_ids) json_array_append_new(ids, json_integer(c->tokens[i].id));
+        if (c->answer->ask.n_top) json_array_append_new(probs, nib_server_openai_logprobs(c, i, true));
     }
     json_object_set_new(o, "tokens", ids);
     if (c->answer->ask.n_top) json_object_set(o, "completion_probabilities", probs);

@@ -87,3 +87,25 @@ nib_status nib_server_openai_token(const nib_server_answer *answer, nib_token id
 json_t *nib_server_openai_logprob(float logprob) {
     return json_real(logprob > -9999.0f ? (double)logprob : -9999.0);
 }
+
+static json_t *token_json(const nib_server_answer *answer, nib_token id, float logprob, bool with_id) {
+    nib_buf text = {0};
+    json_t *o = json_object(), *bytes = json_array();
+    nib_server_openai_token(answer, id, &text);
+    for (size_t i = 0; i < text.len; i++) json_array_append_new(bytes, json_integer((unsigned char)text.ptr[i]));
+    if (with_id) json_object_set_new(o, "id", json_integer(id));
+    json_object_set_new(o, "token", nib_server_json_str((nib_str){text.ptr, text.len}));
+    json_object_set_new(o, "logprob", nib_server_openai_logprob(logprob));
+    json_object_set_new(o, "bytes", bytes);
+    nib_buf_free(&text);
+    return o;
+}
+
+json_t *nib_server_openai_logprobs(const nib_server_choice *c, size_t i, bool with_ids) {
+    const nib_server_token *t = &c->tokens[i];
+    json_t *token = token_json(c->answer, t->id, t->logprob, with_ids), *tops = json_array();
+    for (size_t k = 0; k < t->n_top; k++)
+        json_array_append_new(tops, token_json(c->answer, c->tops[t->top + k].id, c->tops[t->top + k].logprob, with_ids));
+    json_object_set_new(token, "top_logprobs", tops);
+    return token;
+}

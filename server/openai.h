@@ -27,6 +27,8 @@ void nib_server_openai_data(json_t *value, nib_buf *out);
 /* The end of a stream, and an error before that. */
 void nib_server_openai_done(nib_buf *out);
 void nib_server_openai_error(const nib_server_fault *fault, nib_buf *out);
+/* {"token": …, "logprob": …, "bytes": …, "top_logprobs": […]}: token i of a choice; with_ids: all have an "id", too. */
+json_t *nib_server_openai_logprobs(const nib_server_choice *choice, size_t i, bool with_ids);
 /* The text of one token, control tokens included, as bytes. */
 nib_status nib_server_openai_token(const nib_server_answer *answer, nib_token id, nib_buf *text);
 /* An embedding as a list of numbers. */

@@ -94,30 +94,11 @@ nib_status nib_server_openai_chat(nib_server_ask *ask, nib_server_fault *fault) 
 
 /* ---- the answer */
 
-static json_t *token_json(const nib_server_answer *answer, nib_token id, float logprob) {
-    nib_buf text = {0};
-    json_t *token = json_object(), *bytes = json_array();
-    nib_server_openai_token(answer, id, &text);
-    for (size_t i = 0; i < text.len; i++) json_array_append_new(bytes, json_integer((unsigned char)text.ptr[i]));
-    json_object_set_new(token, "token", nib_server_json_str((nib_str){text.ptr, text.len}));
-    json_object_set_new(token, "logprob", nib_server_openai_logprob(logprob));
-    json_object_set_new(token, "bytes", bytes);
-    nib_buf_free(&text);
-    return token;
-}
-
-/* Those of the tokens from `first` on; null when they were not asked for. */
+/* Log-probabilities of the tokens from `first` on; null when they were not asked for. */
 static json_t *logprobs_json(const nib_server_choice *c, size_t first) {
     if (!c->answer->ask.logprobs) return json_null();
     json_t *content = json_array();
-    for (size_t i = first; i < c->n_tokens; i++) {
-        const nib_server_token *t = &c->tokens[i];
-        json_t *token = token_json(c->answer, t->id, t->logprob), *tops = json_array();
-        for (size_t k = 0; k < t->n_top; k++)
-            json_array_append_new(tops, token_json(c->answer, c->tops[t->top + k].id, c->tops[t->top + k].logprob));
-        json_object_set_new(token, "top_logprobs", tops);
-        json_array_append_new(content, token);
-    }
+    for (size_t i = first; i < c->n_tokens; i++) json_array_append_new(content, nib_server_openai_logprobs(c, i, false));
     json_t *logprobs = json_object();
     json_object_set_new(logprobs, "content", content);
     json_object_set_new(logprobs, "refusal", json_null());

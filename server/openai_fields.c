@@ -34,16 +34,43 @@ static nib_status read_stop(nib_server_ask *ask, const char *name, const json_t 
     return NIB_OK;
 }
 
-static nib_status read_stop_ids(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
+static nib_status read_ids(nib_server_ask *ask, const char *name, const json_t *value,
+                           nib_status (*add)(nib_server_ask *ask, nib_token id, nib_server_fault *fault), nib_server_fault *fault) {
     if (!json_is_array(value))
         return nib_server_refuse(fault, name, "%s is %s, expected a list of token ids", name, nib_server_fields_kind_of(value));
     for (size_t i = 0; i < json_array_size(value); i++) {
         int64_t id;
         uint32_t last = nib_model_n_vocab(ask->server->model.model) - 1;
         NIB_TRY(nib_server_fields_integer(json_array_get(value, i), name, 0, last, &id, fault));
-        NIB_TRY(nib_server_ask_add_stop_id(ask, (nib_token)id, fault));
+        NIB_TRY(add(ask, (nib_token)id, fault));
     }
     return NIB_OK;
+}
+
+static nib_status read_stop_ids(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
+    return read_ids(ask, name, value, nib_server_ask_add_stop_id, fault);
+}
+
+static nib_status read_allowed_ids(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
+    NIB_TRY(read_ids(ask, name, value, nib_server_ask_add_allowed_id, fault));
+    return ask->n_allowed_ids ? NIB_OK : nib_server_refuse(fault, name, "%s is empty: nothing could be said", name);
+}
+
+/* -1: what a request may have. */
+static nib_status read_truncate(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
+    int64_t n;
+    NIB_TRY(nib_server_fields_integer(value, name, -1, INT32_MAX, &n, fault));
+    if (n == 0) return nib_server_refuse(fault, name, "%s is 0, expected -1 or more than 0", name);
+    ask->truncate = n < 0 ? ask->server->model.max_context : (uint32_t)n;
+    return NIB_OK;
+}
+
+static nib_status read_side(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
+    const char *side;
+    NIB_TRY(nib_server_fields_string(value, name, &side, fault));
+    ask->cuts_end = strcmp(side, "right") == 0;
+    if (ask->cuts_end || strcmp(side, "left") == 0) return NIB_OK;
+    return nib_server_refuse(fault, name, "%s is \"%.40s\", expected left or right", name, side);
 }
 
 static nib_status read_bias(nib_server_ask *ask, const char *name, json_t *value, nib_server_fault *fault) {
@@ -194,6 +221,9 @@ const nib_server_field nib_server_openai_fields[] = {
     BY("stop_token_ids", read_stop_ids),
     FIELD("min_tokens", UINT, min_tokens, 0, INT32_MAX),
     BY("logit_bias", nib_server_openai_bias),
+    BY("allowed_token_ids", read_allowed_ids),
+    BY("truncate_prompt_tokens", read_truncate),
+    BY("truncation_side", read_side),
     FIELD("n", UINT, n, 1, 128),
     BY("best_of", read_best_of),
     FIELD("stream", BOOL, stream, 0, 0),
@@ -230,12 +260,10 @@ const nib_server_field nib_server_openai_fields[] = {
     UNUSED("guided_decoding_backend"),
     UNUSED("return_cached_tokens_details"),
     ABSENT("stop_regex", "use stop"),
-    ABSENT("allowed_token_ids", "use logit_bias or a grammar"),
     ABSENT("bad_words", "use logit_bias"),
+    ABSENT("thinking_token_budget", "thoughts are as long as they are: use max_tokens, or enable_thinking false"),
     ABSENT("use_beam_search", "answers are sampled"),
     ABSENT("length_penalty", "there is no beam search"),
-    ABSENT("truncate_prompt_tokens", "prompts are never cut"),
-    ABSENT("truncation_side", "prompts are never cut"),
     ABSENT("logprob_token_ids", "use top_logprobs"),
     ABSENT("return_tokens_as_token_ids", "tokens are text and bytes"),
     ABSENT("return_token_ids", "use /tokenize"),

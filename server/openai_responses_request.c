@@ -12,24 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The text of a string, or of a list of parts that are text. */
-static nib_status read_text(const json_t *content, const char *path, nib_buf *text, nib_server_fault *fault) {
-    nib_str whole = nib_server_json_text(content);
-    if (json_is_string(content)) nib_buf_append(text, whole.ptr, whole.len);
-    else if (!json_is_array(content))
-        return nib_server_refuse(fault, path, "%s is %s, expected a string or a list of parts", path,
-                                 content ? nib_server_fields_kind_of(content) : "missing");
-    for (size_t i = 0; i < json_array_size(content); i++) {
-        const json_t *part = json_array_get(content, i);
-        nib_str piece = nib_server_json_text(json_object_get(part, "text"));
-        if (!piece.ptr)
-            return nib_server_refuse(fault, path, "%s[%zu] is of the type \"%.40s\": nib reads text only", path, i,
-                                     nib_server_json_word(part, "type"));
-        nib_buf_append(text, piece.ptr, piece.len);
-    }
-    return NIB_OK;
-}
-
 /* ---- items */
 
 typedef struct reading {
@@ -54,7 +36,7 @@ static json_t *assistant_of(reading *r) {
 
 static nib_status set_text(reading *r, json_t *message, const char *field, const json_t *content) {
     nib_buf text = {0};
-    nib_status status = read_text(content, r->path, &text, r->fault);
+    nib_status status = nib_server_fields_text(content, r->path, "", &text, r->fault);
     json_object_set_new(message, field, nib_server_json_str((nib_str){text.ptr, text.len}));
     nib_buf_free(&text);
     return status;

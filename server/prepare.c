@@ -111,14 +111,29 @@ static nib_status fault_of_submit(const nib_server_answer *a, const nib_error *e
     return err->code;
 }
 
+/* A BOS that does not belong to the text stays before it. */
+static void cut_prompt(const nib_server_ask *ask, nib_server_prompt *p) {
+    const nib_tokenizer *tok = ask->server->model.tok;
+    nib_token *ids = p->ids.ids;
+    size_t n = p->ids.n, most = ask->truncate;
+    if (!most || n <= most) return;
+    bool has_bos = p->text.ptr && ask->add_special && nib_tokenizer_add_bos(tok) && ids[0] == nib_tokenizer_special(tok, "bos");
+    size_t n_left = most - has_bos;
+    if (!ask->cuts_end) memmove(ids + has_bos, ids + n - n_left, n_left * sizeof *ids);
+    p->ids.n = most;
+}
+
 static nib_status make_prompts(nib_server_answer *a, nib_server_fault *fault) {
     nib_server_ask *ask = &a->ask;
     unsigned flags = (ask->add_special ? NIB_ADD_SPECIAL : 0) | (ask->parse_special ? NIB_PARSE_SPECIAL : 0);
     nib_error err;
+    if (ask->truncate) ask->most_tokens = 0;
     if (ask->chat) NIB_TRY(nib_server_prepare_messages(ask, &a->starts_thinking, fault));
     for (size_t i = 0; i < ask->n_prompts; i++) {
         nib_server_prompt *p = &ask->prompts[i];
+        p->ids.most = ask->most_tokens;
         if (p->text.ptr) NIB_TRY(nib_server_prepare_tokens(ask, p, p->text, flags, fault));
+        cut_prompt(ask, p);
         if (!p->ids.n) return nib_server_refuse(fault, prompt_field(ask), "the prompt has no tokens");
         if (nib_engine_admits(a->server->model.engine, p->ids.n, &err) != NIB_OK) return fault_of_submit(a, &err, fault);
     }
@@ -269,10 +284,13 @@ static nib_status submit(nib_server_answer *a, nib_server_fault *fault) {
     request.n_choices = ask->n;
     request.stop_ids = ask->stop_ids;
     request.n_stop_ids = ask->n_stop_ids;
+    request.allowed_ids = ask->allowed_ids;
+    request.n_allowed_ids = ask->n_allowed_ids;
     request.stops = ask->stops;
     request.n_stops = ask->n_stops;
     request.chat = ask->chat ? m->chat : NULL;
     request.grammar = a->grammar;
+    request.jump_ahead = true; /* as `nib run` and `nib chat` do */
     request.special = ask->special;
     request.logprobs = ask->logprobs;
     request.prompt_logprobs = ask->prompt_logprobs;

@@ -74,39 +74,54 @@ static void test_same_bits(void **state) {
     }
 }
 
+/* An answer in a form, with guesses or without, told of or not: ids and bits are the same. */
+static void check_form(const engine_fixture *f, nib_grammar *grammar, bool jumps, size_t text_len) {
+    engine_job j = {.n_prompt = 60, .max_tokens = ENGINE_ANSWER, .sampling = NIB_SAMPLER_PARAMS_INIT};
+    engine_answer a[4];
+    uint64_t n_right = 0;
+    j.sampling.temp = 0;
+    for (uint32_t i = 0; i < j.n_prompt; i++) j.prompt[i] = (nib_token)(i % 7 * 29 % f->n_vocab);
+    for (int i = 0; i < 4; i++) {
+        nib_engine_config c = engine_config(512, 2);
+        nib_engine_figures figures;
+        c.max_draft = i % 2 ? 8 : 0;
+        nib_engine *e = engine_start(f, &c);
+        nib_request r = engine_request(&j);
+        r.grammar = grammar;
+        r.jump_ahead = jumps;
+        r.logprobs = r.hash_logits = i < 2;
+        engine_finish(engine_submit(e, &r), &a[i]);
+        engine_assert_settled(e);
+        nib_engine_stats(e, &figures);
+        n_right += figures.n_accepted;
+        engine_end(e);
+        assert_int_equal(a[i].text_len, text_len);
+        assert_int_equal(a[i].n, a[0].n);
+        assert_memory_equal(a[i].ids, a[0].ids, a[0].n * sizeof *a[0].ids);
+    }
+    assert_memory_equal(a[1].hashes, a[0].hashes, a[0].n * sizeof *a[0].hashes);
+    assert_memory_equal(a[1].logprobs, a[0].logprobs, a[0].n * sizeof *a[0].logprobs);
+    print_message("with a grammar%s: %u tokens, %u guesses were right\n", jumps ? " and jumps" : "", a[0].n, (unsigned)n_right);
+}
+
 static void test_grammar(void **state) {
     (void)state;
+    static const char *const patterns[] = {"([0-9]{2}[a-f]){20}", "([a-f] of [0-9]; ){8}", "(name: [a-c], number: 0[0-9]; ){4}"};
+    static const size_t lens[] = {60, 64, 84};
     engine_fixture f;
     nib_error err;
     nib_grammar_vocab *vocab;
     nib_grammar *grammar;
     nib_grammar_config config = NIB_GRAMMAR_CONFIG_INIT;
-    engine_job j = {.n_prompt = 60, .max_tokens = ENGINE_ANSWER, .sampling = NIB_SAMPLER_PARAMS_INIT};
-    engine_answer a[2];
-    nib_engine_figures figures;
     engine_open_model(&f, "llama");
-    j.sampling.temp = 0;
-    for (uint32_t i = 0; i < j.n_prompt; i++) j.prompt[i] = (nib_token)(i % 7 * 29 % f.n_vocab);
     config.syntax = NIB_SYNTAX_REGEX;
     assert_int_equal(nib_grammar_vocab_new(&vocab, f.tok, &err), NIB_OK);
-    assert_int_equal(nib_grammar_new(&grammar, "([0-9]{2}[a-f]){20}", 19, vocab, &config, &err), NIB_OK);
-    for (int i = 0; i < 2; i++) {
-        nib_engine_config c = engine_config(512, 2);
-        c.max_draft = i ? 8 : 0;
-        nib_engine *e = engine_start(&f, &c);
-        nib_request r = engine_request(&j);
-        r.grammar = grammar;
-        engine_finish(engine_submit(e, &r), &a[i]);
-        engine_assert_settled(e);
-        nib_engine_stats(e, &figures);
-        engine_end(e);
+    for (int i = 0; i < 6; i++) {
+        const char *pattern = patterns[i / 2];
+        assert_int_equal(nib_grammar_new(&grammar, pattern, strlen(pattern), vocab, &config, &err), NIB_OK);
+        check_form(&f, grammar, i % 2, lens[i / 2]);
+        nib_grammar_free(grammar);
     }
-    print_message("with a grammar: %u of %u guesses were right\n", (unsigned)figures.n_accepted, (unsigned)figures.n_drafted);
-    assert_int_equal(a[0].text_len, 60);
-    assert_int_equal(a[0].n, a[1].n);
-    assert_memory_equal(a[0].ids, a[1].ids, a[0].n * sizeof *a[0].ids);
-    assert_memory_equal(a[0].hashes, a[1].hashes, a[0].n * sizeof *a[0].hashes);
-    nib_grammar_free(grammar);
     nib_grammar_vocab_free(vocab);
     engine_close_model(&f);
 }

@@ -367,7 +367,61 @@ static void test_grammar_ends(void **state) {
     engine_close_model(&f);
 }
 
-/* Text that leaves no choice is taken without a turn for each of its tokens; with log-probabilities it is not. */
+/* No other ids than the allowed ones are chosen, drawn or jumped over. */
+static void test_allowed(void **state) {
+    (void)state;
+    static const nib_token allowed[] = {40, 41, 42, 77};
+    engine_fixture f;
+    engine_job j;
+    engine_answer a;
+    engine_open_model(&f, "llama");
+    make_prompt(&f, &j, 40, 3);
+    nib_engine_config c = engine_config(512, 2);
+    nib_engine *e = engine_start(&f, &c);
+    for (int i = 0; i < 2; i++) {
+        nib_request r = engine_request(&j);
+        j.sampling.temp = (float)i;
+        r.allowed_ids = allowed, r.n_allowed_ids = 4, r.max_tokens = 60;
+        engine_finish(engine_submit(e, &r), &a);
+        assert_int_equal(a.n, 60);
+        for (uint32_t k = 0; k < a.n; k++) assert_true((a.ids[k] >= 40 && a.ids[k] <= 42) || a.ids[k] == 77);
+    }
+    nib_request r = engine_request(&j);
+    nib_stream *s;
+    nib_error err;
+    r.allowed_ids = (nib_token[]){(nib_token)f.n_vocab}, r.n_allowed_ids = 1;
+    assert_int_equal(nib_engine_submit(&s, e, &r, &err), NIB_E_ARG);
+    engine_end(e);
+    engine_close_model(&f);
+}
+
+/* What is told of forced tokens is what their rows say: of an answer alone, and of many for which there is too little room. */
+static void assert_told(const engine_fixture *f, const engine_job *j, const nib_request *r, const engine_answer *want) {
+    nib_stream *streams[5];
+    engine_answer a;
+    engine_job scored = *j;
+    told *rows = calloc(ENGINE_PROMPT, sizeof *rows);
+    memcpy(scored.prompt + j->n_prompt, want->ids, want->n * sizeof *want->ids);
+    scored.n_prompt += want->n;
+    compute_told(f, &scored, rows);
+    for (uint32_t i = 0; i < want->n; i++) {
+        assert_int_equal(rows[j->n_prompt - 1 + i].hash, want->hashes[i]);
+        assert_memory_equal(&rows[j->n_prompt - 1 + i].logprob, &want->logprobs[i], sizeof *want->logprobs);
+    }
+    nib_engine_config c = engine_config(160, 3);
+    nib_engine *e = engine_start(f, &c);
+    for (int i = 0; i < 5; i++) streams[i] = engine_submit(e, r);
+    for (int i = 0; i < 5; i++) {
+        engine_finish(streams[i], &a);
+        assert_int_equal(a.n, want->n);
+        assert_memory_equal(a.hashes, want->hashes, a.n * sizeof *a.hashes);
+        assert_memory_equal(a.logprobs, want->logprobs, a.n * sizeof *a.logprobs);
+    }
+    engine_end(e);
+    free(rows);
+}
+
+/* Text that leaves no choice is taken without a turn for each of its tokens; they are the same with log-probabilities. */
 static void test_jump(void **state) {
     (void)state;
     static const char pattern[] = "\\{\"name\": \"[a-z]{3}\", \"size\": [0-9]{2}\\}";
@@ -378,7 +432,7 @@ static void test_jump(void **state) {
     nib_grammar_config config = NIB_GRAMMAR_CONFIG_INIT;
     nib_engine_figures figures;
     engine_job j;
-    engine_answer a;
+    engine_answer a, jumped;
     uint64_t n_turns[3], before = 0;
     engine_open_model(&f, "llama");
     make_prompt(&f, &j, 40, 3);
@@ -390,8 +444,9 @@ static void test_jump(void **state) {
     nib_engine *e = engine_start(&f, &c);
     for (int i = 0; i < 3; i++) {
         nib_request r = engine_request(&j);
-        r.grammar = grammar, r.jump_ahead = i > 0, r.hash_logits = false, r.logprobs = i == 2;
+        r.grammar = grammar, r.jump_ahead = i > 0, r.hash_logits = r.logprobs = i == 2;
         engine_finish(engine_submit(e, &r), &a);
+        if (i == 1) jumped = a;
         assert_int_equal(a.finish, NIB_FINISH_STOP);
         assert_int_equal(a.text_len, 27);
         assert_memory_equal(a.text, "{\"name\": \"", 10);
@@ -403,8 +458,24 @@ static void test_jump(void **state) {
         before = figures.n_turns;
     }
     assert_true(n_turns[1] + 10 < n_turns[0]);
-    assert_true(n_turns[2] + 10 > n_turns[0]);
-    nib_request r = engine_request(&j); /* the end comes within a jump: of max_tokens, of a stop string */
+    assert_true(n_turns[2] + 10 < n_turns[0]);
+    assert_int_equal(a.n, jumped.n);
+    assert_memory_equal(a.ids, jumped.ids, a.n * sizeof *a.ids);
+    nib_request r = engine_request(&j);
+    r.grammar = grammar, r.jump_ahead = true;
+    assert_told(&f, &j, &r, &a);
+    /* A token that is forced and forbidden is not jumped over. */
+    nib_sampler_params sampling = j.sampling;
+    sampling.bias = (nib_logit_bias[]){{jumped.ids[2], -INFINITY}};
+    sampling.n_bias = 1;
+    r.sampling = &sampling;
+    for (int i = 0; i < 2; i++) {
+        r.logprobs = r.hash_logits = i;
+        engine_finish(engine_submit(e, &r), &a);
+        for (uint32_t k = 0; k < a.n; k++) assert_int_not_equal(a.ids[k], jumped.ids[2]);
+        if (a.finish == NIB_FINISH_ERROR) assert_int_equal(a.error.code, NIB_E_ARG);
+    }
+    r = engine_request(&j); /* the end comes within a jump: of max_tokens, of a stop string */
     nib_str stop = {"me\"", 3};
     r.grammar = grammar, r.jump_ahead = true, r.hash_logits = r.logprobs = false, r.max_tokens = 4;
     engine_finish(engine_submit(e, &r), &a);
@@ -437,6 +508,7 @@ int main(void) {
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_grammar_ends),
         cmocka_unit_test(test_jump),
+        cmocka_unit_test(test_allowed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

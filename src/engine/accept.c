@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "base/sys.h"
 #include "engine/engine.h"
+#include "sample/sampler.h"
 
 #include <string.h>
 
@@ -42,6 +43,10 @@ static void forbid(uint32_t *mask, const nib_token *ids, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) mask[ids[i] / 32] &= ~(1u << ids[i] % 32);
 }
 
+static void keep(uint32_t *mask, const uint32_t *allowed, uint32_t n_vocab) {
+    for (uint32_t i = 0; i < (n_vocab + 31) / 32; i++) mask[i] &= allowed[i];
+}
+
 static bool is_empty(const uint32_t *mask, uint32_t n_vocab) {
     uint32_t n_words = (n_vocab + 31) / 32, all = 0;
     for (uint32_t i = 0; i < n_words; i++) all |= mask[i];
@@ -53,13 +58,15 @@ static nib_status make_mask(const nib_engine *e, nib_engine_choice *c, const uin
     const nib_stream *s = c->stream;
     uint32_t n_vocab = nib_model_n_vocab(e->model);
     bool is_early = c->usage.n_generated < s->min_tokens;
-    *mask = c->matcher || is_early || s->ignore_eos ? c->mask : NULL;
+    *mask = c->matcher || is_early || s->ignore_eos || s->allowed ? c->mask : NULL;
     if (c->matcher) NIB_TRY(nib_matcher_mask(c->matcher, c->mask, n_vocab, err));
     else if (*mask) memset(c->mask, 0xff, ((size_t)n_vocab + 31) / 32 * sizeof *c->mask);
-    if (!is_early && !s->ignore_eos) return NIB_OK;
-    forbid(c->mask, s->ends, s->n_ends);
+    if (is_early || s->ignore_eos) forbid(c->mask, s->ends, s->n_ends);
     if (is_early) forbid(c->mask, s->stop_ids, s->n_stop_ids);
-    return c->matcher && is_empty(c->mask, n_vocab) ? nib_matcher_mask(c->matcher, c->mask, n_vocab, err) : NIB_OK;
+    if (c->matcher && (is_early || s->ignore_eos) && is_empty(c->mask, n_vocab))
+        NIB_TRY(nib_matcher_mask(c->matcher, c->mask, n_vocab, err));
+    if (s->allowed) keep(c->mask, s->allowed, n_vocab);
+    return NIB_OK;
 }
 
 /* ---- a row */
@@ -73,13 +80,18 @@ static nib_status tell(nib_engine *e, nib_stream *s, uint32_t row, nib_stream_ev
     return nib_logprobs(nib_logits(e->ctx, row), nib_model_n_vocab(e->model), event->id, &event->logprob, s->top, s->n_top, err);
 }
 
-static nib_status choose_id(nib_engine *e, nib_engine_choice *c, uint32_t row, nib_stream_event *event, nib_error *err) {
+static nib_status draw_id(nib_engine *e, nib_engine_choice *c, uint32_t row, nib_token *id, nib_error *err) {
     const uint32_t *mask;
     NIB_TRY(make_mask(e, c, &mask, err));
     nib_sampler_hint(c->sampler, nib_logits_best(e->ctx, row));
-    NIB_TRY(nib_sampler_sample(c->sampler, nib_logits(e->ctx, row), mask, c->n_ids, &event->id, err));
+    NIB_TRY(nib_sampler_sample(c->sampler, nib_logits(e->ctx, row), mask, c->n_ids, id, err));
+    return c->matcher ? nib_matcher_accept(c->matcher, *id, err) : NIB_OK;
+}
+
+static nib_status choose_id(nib_engine *e, nib_engine_choice *c, uint32_t row, nib_stream_event *event, nib_error *err) {
+    if (c->n_forced) c->n_forced--, event->id = c->ids[c->n_ids]; /* the matcher has taken it */
+    else NIB_TRY(draw_id(e, c, row, &event->id, err));
     NIB_TRY(nib_sampler_accept(c->sampler, event->id, err));
-    if (c->matcher) NIB_TRY(nib_matcher_accept(c->matcher, event->id, err));
     return tell(e, c->stream, row, event, err);
 }
 
@@ -104,9 +116,9 @@ static nib_status take_id(nib_engine *e, nib_engine_choice *c, nib_stream_event 
     return NIB_OK;
 }
 
-/* Ends an answer behind which the grammar allows nothing. The matcher stands behind all ids that were taken. */
+/* Ends an answer behind which the grammar allows nothing. The matcher stands behind all ids that were taken, and forced. */
 static void end_by_grammar(const nib_engine_choice *c, bool *is_last, nib_finish *finish) {
-    if (!c->matcher || !nib_matcher_must_end(c->matcher) || (*is_last && *finish == NIB_FINISH_UNREAD)) return;
+    if (!c->matcher || c->n_forced || !nib_matcher_must_end(c->matcher) || (*is_last && *finish == NIB_FINISH_UNREAD)) return;
     *is_last = true;
     *finish = NIB_FINISH_STOP;
 }
@@ -121,39 +133,71 @@ static nib_status next_token(nib_engine *e, nib_engine_choice *c, uint32_t row, 
     return NIB_OK;
 }
 
-/* Ids that the grammar leaves no choice about; they are computed together with the last one that was drawn. */
-static nib_status jump(nib_engine *e, nib_engine_choice *c, bool *is_last, nib_finish *finish, nib_error *err) {
+/* How many of the ids that were jumped over the request allows, too. */
+static size_t n_allowed(const nib_engine_choice *c, const nib_token_list *ids) {
+    const nib_stream *s = c->stream;
+    for (size_t i = 0; i < ids->n; i++) {
+        nib_token id = ids->ids[i];
+        bool is_early = c->usage.n_generated + i < s->min_tokens, is_allowed = !s->allowed || s->allowed[id / 32] >> id % 32 & 1;
+        if (!is_allowed || nib_sample_forbids(c->sampler, id) || (is_early && is_among(s->stop_ids, s->n_stop_ids, id))) return i;
+    }
+    return ids->n;
+}
+
+/* Puts ids behind those of a choice, where each waits for its row. Returns how many of n guesses that stood there are the same. */
+static uint32_t force(nib_engine_choice *c, const nib_token_list *ids, uint32_t n) {
+    uint32_t n_same = 0;
+    while (n_same < n && n_same < ids->n && c->ids[c->n_ids + n_same] == ids->ids[n_same]) n_same++;
+    memcpy(c->ids + c->n_ids, ids->ids, ids->n * sizeof *c->ids);
+    c->n_forced = (uint32_t)ids->n;
+    return n_same;
+}
+
+/* Ids that the grammar leaves no choice about, behind one that was drawn: they are taken now, and computed together in a later
+ * turn. Where rows are told of, each waits for its own; some may be there, of the guesses behind the id that was drawn. */
+static nib_status jump(nib_engine *e, nib_engine_choice *c, uint32_t *n_guesses, bool *is_last, nib_finish *finish, nib_error *err) {
     nib_stream *s = c->stream;
     uint32_t room = s->n_max - c->n_ids - 1;
     s->jumped.n = 0;
     NIB_TRY(nib_matcher_jump(c->matcher, e->tok, room < MOST_AHEAD ? room : MOST_AHEAD, &s->jumped, err));
-    for (size_t i = 0; i < s->jumped.n && !*is_last; i++) {
+    size_t n = n_allowed(c, &s->jumped);
+    if (n < s->jumped.n) NIB_TRY(nib_matcher_rollback(c->matcher, (uint32_t)(s->jumped.n - n), err));
+    s->jumped.n = n;
+    if (n && nib_engine_tells(s)) {
+        *n_guesses = force(c, &s->jumped, *n_guesses);
+        return NIB_OK;
+    }
+    for (size_t i = 0; i < n && !*is_last; i++) {
         nib_stream_event event = {.kind = NIB_STREAM_TOKEN, .choice = c->number, .id = s->jumped.ids[i], .stop = -1};
         NIB_TRY(nib_sampler_accept(c->sampler, event.id, err));
         NIB_TRY(take_id(e, c, &event, is_last, finish, err));
         c->n_ahead++;
     }
-    if (s->jumped.n) end_by_grammar(c, is_last, finish);
+    if (n) end_by_grammar(c, is_last, finish);
     return NIB_OK;
 }
 
-/* The rows of the next id and of guesses behind it, from `row` on: each is drawn from as long as the guess before was right. */
+/* The rows of the next id and of guesses behind it, from `row` on: each is drawn from as long as the guess before was right. What
+ * is forced is right. Behind each that is drawn there may be a jump, with guesses and without. */
 static void accept_rows(nib_engine *e, nib_engine_choice *c, uint32_t row, uint32_t n_guessed) {
     nib_error err;
     nib_finish finish;
     nib_status status;
-    bool is_last = false, is_right;
+    bool is_last = false, was_forced = c->n_forced > 0, has_guesses = n_guessed > 0, is_right;
     uint32_t n_right = 0, length = c->row_pos + 1;
+    c->n_ahead = 0;
     do {
         nib_token guess = n_right < n_guessed ? c->ids[c->n_ids] : NIB_TOKEN_NONE;
         status = next_token(e, c, row + n_right, &is_last, &finish, &err);
         is_right = status == NIB_OK && guess == c->ids[c->n_ids - 1];
         n_right += is_right;
-    } while (is_right && !is_last);
-    nib_engine_draft_learn(e, c, n_guessed, n_right);
-    c->n_ahead = 0;
-    if (status == NIB_OK && !is_last && c->stream->jump_ahead) status = jump(e, c, &is_last, &finish, &err);
-    if (n_guessed) { /* what was guessed wrong goes; no page of it was published, so none has to be copied */
+        if (status != NIB_OK || is_last || c->n_forced || !c->stream->jump_ahead) continue;
+        uint32_t n_left = is_right ? n_guessed - n_right : 0;
+        status = jump(e, c, &n_left, &is_last, &finish, &err);
+        if (is_right) n_guessed = n_right + n_left;
+    } while (status == NIB_OK && is_right && !is_last && !c->n_ahead);
+    if (!was_forced) nib_engine_draft_learn(e, c, c->n_ahead && is_right ? n_right : n_guessed, n_right);
+    if (has_guesses) { /* what was guessed wrong goes; no page of it was published, so none has to be copied */
         (void)nib_seq_truncate(e->ctx, c->seq, length + n_right, NULL);
         nib_engine_pages_publish(e, c);
     }

@@ -74,12 +74,11 @@ static uint32_t worth(const nib_engine *e, const nib_engine_choice *c, uint32_t 
 }
 
 void nib_engine_draft_choose(nib_engine *e, uint32_t n_tok, double work) {
-    uint32_t n_rows = nib_context_n_logits(e->ctx) - e->n_running, room = e->config.context.n_ubatch - n_tok;
-    uint32_t left = n_rows < room ? n_rows : room;
+    uint32_t room = e->config.context.n_ubatch - n_tok, left = e->n_rows_left < room ? e->n_rows_left : room;
     double tokens = e->n_running;
     for (uint32_t i = 0; i < e->n_running; i++) {
         nib_engine_choice *c = e->running[i];
-        if (c->n_now != 1 || c->n_ahead || !c->stream->has_begun) continue; /* one left: of a prompt, too */
+        if (c->n_now != 1 || c->n_ahead || c->n_forced || !c->stream->has_begun) continue; /* one left: of a prompt, too */
         uint32_t n = guess(c, left < e->config.max_draft ? left : e->config.max_draft);
         c->guess = n ? c->ids[c->n_ids] : NIB_TOKEN_NONE;
         n = worth(e, c, n, &tokens, &work);

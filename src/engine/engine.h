@@ -55,6 +55,7 @@ typedef struct nib_engine_choice {
     uint32_t n_now, n_reserved;          /* tokens and pages of this turn */
     uint32_t first_row, n_rows, row_pos; /* its rows of logits of this turn, and the position of the first */
     uint32_t n_ahead;                    /* ids that were not drawn from a row, behind the first that is not computed */
+    uint32_t n_forced;                   /* ids behind n_ids that the grammar leaves no choice about: each waits for its row */
     bool is_passed;                      /* looked at in this turn */
     nib_token guess;                     /* of the next id, to learn from; NIB_TOKEN_NONE: none */
     double guess_rate[2];                /* share of right guesses, behind short matches and long ones */
@@ -87,6 +88,7 @@ struct nib_stream {
     bool logprobs, prompt_logprobs, hash_logits, special, ignore_eos, jump_ahead;
     nib_token *ends, *stop_ids; /* ids that end an answer, known only when they may be forbidden; those of the caller */
     uint32_t n_ends, n_stop_ids;
+    uint32_t *allowed; /* a mask of ids; NULL: all */
     uint64_t salt;
     const nib_chat *chat;
     void (*ready)(void *user);
@@ -135,6 +137,7 @@ struct nib_engine {
     uint32_t *free_seqs, n_free_seqs;
     uint32_t *pages; /* of a match */
     uint32_t n_reserved; /* pages that this turn will take */
+    uint32_t n_rows_left; /* of logits, beside one for each running choice */
     bool is_cut;         /* a prompt, for want of time */
     double overhead_ms;  /* of a turn, beside nib_decode */
     double surprise;     /* by how much of what was expected a turn took longer; fades */
@@ -154,6 +157,11 @@ struct nib_engine {
     nib_engine_view *views;
     atomic_bool is_viewed; /* views is not NULL: to be looked at without the lock */
 };
+
+/* Whether something is told of every token that a row of logits tells. */
+static inline bool nib_engine_tells(const nib_stream *s) {
+    return s->logprobs || s->hash_logits;
+}
 
 static inline bool nib_engine_embeds(const nib_engine_choice *c) {
     return c->stream->embed.pooling != NIB_POOLING_NONE;

@@ -43,6 +43,7 @@ static nib_status check_request(const nib_engine *e, const nib_request *r, nib_e
     if (!r->prompt || r->n_prompt == 0) return nib_fail(err, NIB_E_ARG, "the prompt has no tokens, expected at least one");
     NIB_TRY(check_limits(e, r, err));
     NIB_TRY(check_ids(e, r->prompt, r->n_prompt, "prompt", err));
+    NIB_TRY(check_ids(e, r->allowed_ids, r->allowed_ids ? r->n_allowed_ids : 0, "allowed ids", err));
     return check_ids(e, r->stop_ids, r->n_stop_ids, "stop ids", err);
 }
 
@@ -76,6 +77,18 @@ static nib_status take_stop_ids(nib_stream *s, const nib_request *r, nib_error *
     return NIB_OK;
 }
 
+static size_t mask_words(const nib_engine *e) {
+    return ((size_t)nib_model_n_vocab(e->model) + 31) / 32;
+}
+
+static nib_status take_allowed(nib_stream *s, const nib_request *r, nib_error *err) {
+    if (!r->allowed_ids) return NIB_OK;
+    s->allowed = nib_calloc(mask_words(s->engine), sizeof *s->allowed);
+    if (!s->allowed) return nib_fail_nomem(err, mask_words(s->engine) * sizeof *s->allowed, "a mask of tokens");
+    for (size_t i = 0; i < r->n_allowed_ids; i++) s->allowed[r->allowed_ids[i] / 32] |= 1u << r->allowed_ids[i] % 32;
+    return NIB_OK;
+}
+
 /* ---- choices */
 
 static nib_status take_prompt(nib_engine_choice *c, const nib_request *r, nib_error *err) {
@@ -88,8 +101,8 @@ static nib_status take_prompt(nib_engine_choice *c, const nib_request *r, nib_er
 }
 
 static nib_status take_grammar(nib_engine_choice *c, const nib_request *r, nib_error *err) {
-    size_t n_words = ((size_t)nib_model_n_vocab(c->stream->engine->model) + 31) / 32;
-    if (!r->grammar && !r->min_tokens && !r->ignore_eos) return NIB_OK;
+    size_t n_words = mask_words(c->stream->engine);
+    if (!r->grammar && !r->min_tokens && !r->ignore_eos && !r->allowed_ids) return NIB_OK;
     c->mask = nib_calloc(n_words, sizeof *c->mask);
     if (!c->mask) return nib_fail_nomem(err, n_words * sizeof *c->mask, "a mask of tokens");
     return r->grammar ? nib_matcher_new(&c->matcher, r->grammar, err) : NIB_OK;
@@ -152,7 +165,7 @@ nib_status nib_stream_new(nib_stream **out, nib_engine *e, const nib_request *r,
                       .n_top = r->n_top, .min_tokens = r->min_tokens, .logprobs = r->logprobs,
                       .prompt_logprobs = r->prompt_logprobs, .hash_logits = r->hash_logits, .special = r->special,
                       .ignore_eos = r->ignore_eos,
-                      .jump_ahead = r->jump_ahead && r->grammar && !r->logprobs && !r->hash_logits, .salt = r->salt,
+                      .jump_ahead = r->jump_ahead && r->grammar, .salt = r->salt,
                       .chat = r->chat, .ready = r->ready, .user = r->user,
                       .submitted = now, .queue_until = until(now, r->queue_ms), .until = until(now, r->total_ms),
                       .n_choices = r->n_choices ? r->n_choices : 1, .n_told = r->prompt_logprobs ? 1 : n_prompt};
@@ -165,6 +178,7 @@ nib_status nib_stream_new(nib_stream **out, nib_engine *e, const nib_request *r,
         goto out;
     }
     NIB_TRY_OUT(take_stop_ids(s, r, err));
+    NIB_TRY_OUT(take_allowed(s, r, err));
     if (r->min_tokens || r->ignore_eos) NIB_TRY_OUT(find_ends(s, err));
     for (uint32_t i = 0; i < s->n_choices; i++) NIB_TRY_OUT(make_choice(s, i, r, err));
     *out = s;
@@ -184,6 +198,7 @@ void nib_stream_delete(nib_stream *s) {
     nib_free(s->embedding);
     nib_free(s->ends);
     nib_free(s->stop_ids);
+    nib_free(s->allowed);
     nib_buf_free(&s->unread);
     nib_buf_free(&s->event);
     nib_free(s);

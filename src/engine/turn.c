@@ -118,15 +118,18 @@ static uint32_t part_of(const nib_engine *e, const nib_engine_choice *c, double 
 static uint32_t choose_answers(nib_engine *e, double *work) {
     double share = nib_sched_cost_fit(&e->cost, e->config.turn_ms) / (e->n_running ? e->n_running : 1);
     uint32_t n_tok = 0;
+    e->n_rows_left = nib_context_n_logits(e->ctx) - e->n_running;
     for (uint32_t i = 0; i < e->n_running; i++) {
         nib_engine_choice *c = e->running[i];
         uint32_t n = n_left(e, c), room = e->config.context.n_ubatch - n_tok - (e->n_running - 1 - i);
         c->n_now = 0;
         c->is_passed = false;
         if (n > 1 + c->n_ahead) continue;
+        if (n == 1) n += c->n_forced < e->n_rows_left ? c->n_forced : e->n_rows_left;
         if (n > room) n = room;
         while (n > 1 && work_of(e, c, n) > share) n--;
         if (!nib_engine_pages_reserve(e, c, n)) continue;
+        if (c->n_forced) e->n_rows_left -= n - 1;
         *work += work_of(e, c, n);
         n_tok += n;
     }
@@ -153,7 +156,6 @@ static bool choose_prompts(nib_engine *e, uint32_t n_tok, double work) {
     const nib_engine_config *config = &e->config;
     double left = nib_sched_cost_fit(&e->cost, time_of_turn(e, n_tok > 0) - e->overhead_ms) - work;
     uint32_t n_most = config->context.n_ubatch > n_tok ? config->context.n_ubatch - n_tok : 1;
-    uint32_t n_rows = nib_context_n_logits(e->ctx) - e->n_running; /* beside one of each */
     if (config->max_chunk && n_most > config->max_chunk) n_most = config->max_chunk;
     if (left < LEAST_WORK) left = LEAST_WORK;
     nib_engine_choice *c;
@@ -163,13 +165,13 @@ static bool choose_prompts(nib_engine *e, uint32_t n_tok, double work) {
         c->is_passed = true;
         if (!nib_engine_pages_extend(e, c)) continue;
         bool is_told = c->stream->n_told < c->stream->n_prompt; /* a row of each token */
-        uint32_t n = part_of(e, c, left, is_told && n_rows + 1 < n_most ? n_rows + 1 : n_most, n_tok);
+        uint32_t n = part_of(e, c, left, is_told && e->n_rows_left + 1 < n_most ? e->n_rows_left + 1 : n_most, n_tok);
         if (has_twin(e, c) || !nib_engine_pages_reserve(e, c, n)) continue;
         e->is_cut |= n < n_left(e, c) && n < n_most;
         left -= work_of(e, c, n);
         n_most -= n;
         n_tok += n;
-        if (is_told) n_rows -= n - 1;
+        if (is_told) e->n_rows_left -= n - 1;
     }
     return n_tok > n_answers;
 }

@@ -51,6 +51,12 @@ class Run(Case):
         texts = [self.text("--grammar", grammar, jump, "--temp", 0) for jump in ("--jump-ahead", "--no-jump-ahead")]
         self.assertEqual(texts[0], texts[1])
 
+    def test_forced_text_has_logprobs(self):
+        args = ("-m", self.model, "-p", "x", "--json", "--seed", 5, "--grammar", 'root ::= "the quick brown fox " [xy] " jumps over the lazy dog" [xy] "."')
+        plain, told = self.nib(*args).json, self.nib(*args, "--logprobs", 1).json
+        self.assertEqual((told["ids"], told["text"]), (plain["ids"], plain["text"]))
+        self.assertEqual([p["id"] for p in told["logprobs"]], told["ids"])
+
     def test_forced_text_where_every_text_begins_with_a_blank(self):
         model = os.path.join(Config.scratch, "spm.gguf")
         tokens = ["<unk>", "<s>", "</s>", *(f"<0x{b:02X}>" for b in range(256)), "\u2581"]

@@ -83,6 +83,34 @@ class Answers(Case):
                 self.assertEqual(text.strip(), str(form["response_format"]["json_schema"]["schema"]["const"]))
 
 
+class Forced(Case):
+    """Text that a form leaves no choice about is jumped over."""
+    schema = {"type": "object", "properties": {
+        "customer_identification_number": {"type": "integer", "minimum": 0, "maximum": 99}, "is_confirmed": {"type": "boolean"},
+        "remarks_of_the_customer": {"type": "string", "maxLength": 8}}, "additionalProperties": False,
+        "required": ["customer_identification_number", "is_confirmed", "remarks_of_the_customer"]}
+
+    def test_jumps(self):
+        form = {"response_format": {"type": "json_schema", "json_schema": {"schema": self.schema}}, "max_tokens": 120}
+        for fields in ({}, {"temperature": 1, "seed": 5}):
+            plain = self.chat("An order.", **form, **fields)
+            told = self.chat("An order.", **form, **fields, logprobs=True, top_logprobs=1)
+            choice = told["choices"][0]
+            self.assertEqual(choice["message"], plain["choices"][0]["message"])
+            self.assertEqual(told["usage"]["completion_tokens"], plain["usage"]["completion_tokens"])
+            tokens = [t["token"] for t in choice["logprobs"]["content"]]
+            self.assertIn("customer", tokens)  # as the tokenizer cuts it, not as a model would spell it that knows no form
+            self.assertEqual(json.loads("".join(tokens)), json.loads(choice["message"]["content"]))
+
+    def test_bans_hold(self):
+        """A token that is forced, and forbidden, is written otherwise."""
+        customer, = self.server.post("/tokenize", {"content": "customer"}).json["tokens"]
+        form = {"guided_regex": "the customer of the customer", "max_tokens": 60, "logprobs": True, "top_logprobs": 1}
+        choice = self.chat("An order.", logit_bias={str(customer): -100}, **form)["choices"][0]
+        self.assertEqual(choice["message"]["content"], "the customer of the customer")
+        self.assertNotIn("customer", [t["token"] for t in choice["logprobs"]["content"]])
+
+
 class Logs(Case):
     def test_an_answer_is_found_in_the_log(self):
         reply = self.server.post(CHAT, {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 2})

@@ -75,6 +75,26 @@ class Completions(Case):
         ids = {"0": 100}
         self.assertNotEqual(self.complete(logit_bias=ids, max_tokens=1)["choices"][0]["text"], first)
 
+    def test_allowed_ids(self):
+        ids = [t for text in (" one", " two", " three") for t in self.server.post("/tokenize", {"content": text}).json["tokens"]]
+        for fields in ({}, {"temperature": 2, "seed": 1}, {"ignore_eos": True}, {"guided_regex": "( one| two)+"}):
+            words = self.complete(allowed_token_ids=ids, max_tokens=12, **fields)["choices"][0]["text"].split()
+            self.assertTrue(words and set(words) <= {"one", "two", "three"}, words)
+        self.refuse(allowed_token_ids=ids, guided_regex="four", param="allowed_token_ids", says="forbid")
+
+    def test_truncate(self):
+        ids = self.server.post("/tokenize", {"content": "one two three four five six seven eight"}).json["tokens"]
+        for cut, fields in ((ids[-3:], {"truncate_prompt_tokens": 3}), (ids[:3], {"truncate_prompt_tokens": 3, "truncation_side": "right"}),
+                            (ids, {"truncate_prompt_tokens": 100}), (ids, {"truncate_prompt_tokens": -1})):
+            want = self.complete(cut)
+            for prompt in (ids, "one two three four five six seven eight"):
+                got = self.complete(prompt, **fields)
+                self.assertEqual((got["choices"][0]["text"], got["usage"]["prompt_tokens"]), (want["choices"][0]["text"], len(cut)))
+        long = self.complete("one two three four " * 5000, truncate_prompt_tokens=4)
+        self.assertEqual(long["usage"]["prompt_tokens"], 4)
+        chat = self.chat("one two three four " * 5000, truncate_prompt_tokens=30)
+        self.assertEqual(chat["usage"]["prompt_tokens"], 30)
+
     def test_stops(self):
         text = self.complete(max_tokens=12)["choices"][0]["text"]
         cut = self.complete(max_tokens=12, stop=text[3:6], include_stop_str_in_output=True)["choices"][0]["text"]
@@ -98,7 +118,9 @@ class Completions(Case):
     def test_refusals(self):
         for fields, param in (({"prompt": {}}, "prompt"), ({"prompt": []}, "prompt"), ({"prompt": [[]]}, "prompt"), ({"prompt": [1, "x"]}, "prompt"),
                               ({"prompt": [1, 999999999]}, "prompt"), ({"prompt": None}, "prompt"), ({"suffix": "x"}, "suffix"),
-                              ({"best_of": 3}, "best_of"), ({"max_tokens": 0}, "max_tokens"), ({"logprobs": 1000}, "logprobs"),
+                              ({"best_of": 3}, "best_of"), ({"truncate_prompt_tokens": 0}, "truncate_prompt_tokens"),
+                              ({"truncation_side": "top"}, "truncation_side"), ({"allowed_token_ids": []}, "allowed_token_ids"),
+                              ({"allowed_token_ids": [10**9]}, "allowed_token_ids"), ({"max_tokens": 0}, "max_tokens"), ({"logprobs": 1000}, "logprobs"),
                               ({"prompt": ["x"] * 300}, "prompt"), ({"prompt": "one two " * 8000}, "prompt")):
             with self.subTest(str(fields)[:60]):
                 self.refuse(param=param, **fields)
