@@ -8,6 +8,7 @@ static const struct {
 } GRAMMARS[] = {
     {NIB_SYNTAX_GBNF, "root ::= \"x\" root \"y\"? | [a-z0]{2,7} | \"\\\"\" .* \"\\\"\""},
     {NIB_SYNTAX_GBNF, "root ::= e\ne ::= t (\"+\" t)*\nt ::= \"(\" e \")\" | [0-9]+ | .{0,5} \"b\""},
+    {NIB_SYNTAX_GBNF, "root ::= ([^<] | \"<\" [^a])* \"<a\" [ \\t\\n]{0,20} ([a-z] | [ab]* [\\n1])* \"z\""},
     {NIB_SYNTAX_REGEX, "(a|ab|name){2,5}[^z]{0,30}|\\p{L}{3,9}"},
     {NIB_SYNTAX_REGEX, "[a-z0-9.-]{1,40}@([a-z]+\\.)+[a-z]{2,}"},
     {NIB_SYNTAX_CHOICES, "[\"true\",\"null\",\"nullab\",\"\\u00e9\",\"\"]"},

@@ -28,9 +28,9 @@ static const char *const grammar_words[] = {"",     "ab",       "abcde",     "na
                                             "\xC3", "\xE2\x82", "\xAC",      "a\xC3\xA9",  "\xF0\x9F\x98\x80",
                                             "\\n",  "\\u",      "\n  ",      "  ",         "-1",
                                             "1e5",  "\xED\xA0", "x\xF4\x90", "aaaaaaaaaa", "bb\",\"",
-                                            "\x7F"};
+                                            "\x7F", "\t\t",     "a\n\n",     "<a",         "aaaaaaaaaaaaaaaaaaaaaaaaaaaa 1"};
 /* And words with a common beginning, which masks may take as a whole: "ab" and two of these. */
-static const char *const grammar_ends[] = {"a", "b", "1", "X", " ", "-", "\xC3\xA9", "\""};
+static const char *const grammar_ends[] = {"a", "b", "1", "X", " ", "\n", "-", "\xC3\xA9", "\""};
 enum {
     GRAMMAR_N_WORDS = sizeof grammar_words / sizeof *grammar_words,
     GRAMMAR_N_ENDS = sizeof grammar_ends / sizeof *grammar_ends,
