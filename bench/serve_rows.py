@@ -157,6 +157,21 @@ def beside():
     return share <= 0.02 or ms <= 0.2, f"{100 * share:.1f} %, {ms:.3f} ms of {1e3 * all_s / turns:.1f}"
 
 
+@row("plan", "unique prompts, 16 clients: 0.8 of the tokens/s that nib plan foretells for this mix of reading and answering")
+def foretold():
+    n_prompt, n, rates, shares = 158, 64, [], []
+    server = serve("-c", 32768, "-np", 16)
+    threads = ["-t", OPT.threads] if OPT.threads else []
+    for _ in range(OPT.rounds):
+        plan = nib("plan", "-m", Config.model, "-p", n_prompt, "-n", n, "--concurrency", 16, "--refresh", *threads)
+        figures = load(server, 16, 48, prompt_tokens=n_prompt - 30, max_tokens=n)
+        n_prompt_now = figures["prompt_tokens"] / figures["requests"]
+        rates.append(figures["output_tok_s"])
+        shares.append(rates[-1] * (n_prompt_now / plan["prefill_tok_s"] + n / plan["decode_tok_s"]) / n)
+    server.stop()
+    return statistics.median(shares) >= 0.8, f"{spread(rates, 0)} tok/s, {spread(shares, 2)} of what was foretold"
+
+
 # ---- stalls
 
 @row("L1", f"a prompt of 4000 tokens stalls running answers for 1.25 x {TURN_MS} ms and a step at most")

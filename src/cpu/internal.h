@@ -23,9 +23,9 @@ typedef struct nib_cpu_block {
     uint32_t first, n;
 } nib_cpu_block;
 
-/* How the threads share a by-row step of a single row. What is cheap is done by each of them for itself: a barrier costs
- * more than a norm. */
-typedef enum nib_cpu_share { NIB_SHARE_ROW, NIB_SHARE_HEADS, NIB_SHARE_OWN } nib_cpu_share;
+/* Who does a by-row step of a single row: one thread; each for itself, as a barrier costs more than a norm; or, head by head, those
+ * that claim the heads in the attention after it. */
+typedef enum nib_cpu_share { NIB_SHARE_ROW, NIB_SHARE_OWN, NIB_SHARE_ATTENTION } nib_cpu_share;
 
 /* What each thread has of its own of an act: all of it, or the row of floats that it is made of. */
 typedef struct nib_cpu_act_place {
@@ -76,14 +76,17 @@ struct nib_cpu {
 void nib_cpu_op_embed(nib_cpu *cpu, const nib_plan_step *s, int index);
 void nib_cpu_op_angles(nib_cpu *cpu, const nib_plan_step *s, int index);
 void nib_cpu_op_norm(nib_cpu *cpu, const nib_plan_step *s, int index);
-void nib_cpu_op_head_norm(nib_cpu *cpu, const nib_plan_step *s, int index);
+void nib_cpu_op_heads(nib_cpu *cpu, const nib_plan_step *s, int index); /* head norms and rope */
 void nib_cpu_op_quant(nib_cpu *cpu, const nib_plan_step *s, int index);
 void nib_cpu_op_matmul(nib_cpu *cpu, const nib_plan_step *s, int index);
-void nib_cpu_op_rope(nib_cpu *cpu, const nib_plan_step *s, int index);
 void nib_cpu_op_kv_store(nib_cpu *cpu, const nib_plan_step *s, int index);
 void nib_cpu_op_attention(nib_cpu *cpu, const nib_plan_step *s, int index);
 void nib_cpu_op_glu(nib_cpu *cpu, const nib_plan_step *s, int index);
 void nib_cpu_op_gather(nib_cpu *cpu, const nib_plan_step *s, int index);
+
+/* Head norms and rope: one head of row t, in place. Storing: keys and values of a head of row t. */
+void nib_cpu_head(const nib_cpu *cpu, const nib_plan_step *s, uint32_t t, float *x);
+void nib_cpu_store_head(const nib_cpu *cpu, const nib_plan_step *s, uint32_t t, uint32_t head, const float *k, const float *v);
 
 /* n values of a row of the gate s. */
 void nib_cpu_gate_row(nib_cpu *cpu, const nib_plan_step *s, const float *const in[2], float *out, size_t n);
@@ -102,17 +105,20 @@ static inline bool nib_cpu_is_single(const nib_cpu *cpu) {
     return cpu->batch->n_tok == 1;
 }
 
-/* A thread's part of a by-row step: rows t0 … t1-1, of which heads h0 … h1-1 of n_head. */
+/* A thread's part of a by-row step: rows t0 … t1-1. */
 typedef struct nib_cpu_part {
-    uint32_t t0, t1, h0, h1;
+    uint32_t t0, t1;
 } nib_cpu_part;
 
-static inline nib_cpu_part nib_cpu_my_part(const nib_cpu *cpu, const nib_plan_step *s, int index, uint32_t n_head) {
+static inline nib_cpu_part nib_cpu_my_part(const nib_cpu *cpu, const nib_plan_step *s, int index) {
     uint64_t n = nib_cpu_n_rows(cpu, s->rows), t = (uint64_t)cpu->n_active, i = (uint64_t)index;
-    nib_cpu_share share = nib_cpu_is_single(cpu) ? cpu->shares[s - cpu->plan->steps] : NIB_SHARE_ROW;
-    if (share == NIB_SHARE_OWN) return (nib_cpu_part){0, 1, 0, n_head};
-    if (share == NIB_SHARE_HEADS) return (nib_cpu_part){0, 1, (uint32_t)(n_head * i / t), (uint32_t)(n_head * (i + 1) / t)};
-    return (nib_cpu_part){(uint32_t)(n * i / t), (uint32_t)(n * (i + 1) / t), 0, n_head};
+    if (nib_cpu_is_single(cpu) && cpu->shares[s - cpu->plan->steps] == NIB_SHARE_OWN) return (nib_cpu_part){0, 1};
+    return (nib_cpu_part){(uint32_t)(n * i / t), (uint32_t)(n * (i + 1) / t)};
+}
+
+/* Is the step done by the attention after it in this run? */
+static inline bool nib_cpu_is_in_attention(const nib_cpu *cpu, const nib_plan_step *s) {
+    return nib_cpu_is_single(cpu) && cpu->shares[s - cpu->plan->steps] == NIB_SHARE_ATTENTION;
 }
 
 /* Fills shares, act_places and gates. */

@@ -5,6 +5,9 @@
  * matter which queries share a page, how many tokens came with them, or which thread ran a segment. Positions outside
  * the window or after the token are left out, not multiplied by zero: what lies there may be anything.
  *
+ * In a run of a single token, the heads' norms, rope and storing before it are done here as well: no other thread needs what a unit
+ * makes of its heads, so nobody has to be waited for.
+ *
  * When there are only a few single tokens (decode), their segments are claimed one by one; the thread that finishes the
  * last segment of a token and head merges them all. */
 #include "cpu/internal.h"
@@ -29,7 +32,7 @@ typedef struct query {
 /* One thread's unit of work: the heads of one key head, for the tokens of a block. */
 typedef struct work {
     nib_cpu *cpu;
-    const nib_plan_step *s;
+    const nib_plan_step *s, *first; /* first … s-1: steps that are done here */
     uint32_t head_kv, n_query;
     query *queries;       /* in the order of their tokens, so that those that see a page stand side by side */
     const float **q;      /* by query: k_dim scaled floats */
@@ -82,6 +85,22 @@ static void clear_segment(work *w, uint32_t i) {
     memset(w->acc[i], 0, w->s->v_dim * sizeof(float));
 }
 
+/* Whatever the steps before are to do with a head of row t, of queries or keys, when they are done here. */
+static void prepare(const work *w, int buffer, uint32_t t, float *x) {
+    for (const nib_plan_step *s = w->first; s < w->s; s++)
+        if (s->op != NIB_OP_KV_STORE && s->in == buffer) nib_cpu_head(w->cpu, s, t, x);
+}
+
+/* The key and the value of the token itself, when they are stored here: by the unit that has its page. */
+static void store(const work *w, uint32_t t) {
+    for (const nib_plan_step *s = w->first; s < w->s; s++) {
+        if (s->op != NIB_OP_KV_STORE) continue;
+        memcpy(w->keys, nib_cpu_row(w->cpu, s->in, t) + (size_t)w->head_kv * s->k_dim, s->k_dim * sizeof(float));
+        prepare(w, s->in, t, w->keys);
+        nib_cpu_store_head(w->cpu, s, t, w->head_kv, w->keys, nib_cpu_row(w->cpu, s->in2, t) + (size_t)w->head_kv * s->v_dim);
+    }
+}
+
 static void open_queries(work *w, const nib_cpu_block *block, uint32_t head_kv) {
     const nib_plan_step *s = w->s;
     float *memory = w->memory;
@@ -91,6 +110,7 @@ static void open_queries(work *w, const nib_cpu_block *block, uint32_t head_kv) 
         for (uint32_t h = head_kv * heads_per_kv(s); h < (head_kv + 1) * heads_per_kv(s); h++) {
             query *q = &w->queries[w->n_query];
             memcpy(memory, nib_cpu_row(w->cpu, s->in, t) + (size_t)h * s->k_dim, s->k_dim * sizeof(float));
+            prepare(w, s->in, t, memory);
             w->cpu->ops->scale(memory, s->scale, s->k_dim);
             w->q[w->n_query] = memory;
             w->acc[w->n_query] = memory + s->k_dim;
@@ -215,6 +235,7 @@ static void run_segment(work *w, const uint32_t *pages, uint32_t segment) {
 /* All segments of a block and key head, one after the other. */
 static void run_whole(work *w, const nib_cpu_block *block, uint32_t head_kv) {
     open_queries(w, block, head_kv);
+    store(w, block->first);
     const uint32_t *pages = w->cpu->batch->pages[block->first];
     for (uint32_t segment = first_page(w) / SEGMENT_PAGES; segment <= last_page(w) / SEGMENT_PAGES; segment++) {
         run_segment(w, pages, segment);
@@ -252,6 +273,7 @@ static void merge_pair(work *w, uint32_t pair, uint32_t n_segments) {
 
 static void run_split(work *w, uint32_t pair, const nib_cpu_block *block, uint32_t segment, uint32_t n_segments) {
     open_queries(w, block, pair % w->s->n_head_kv);
+    if (segment + 1 == n_segments) store(w, block->first);
     run_segment(w, w->cpu->batch->pages[block->first], first_page(w) / SEGMENT_PAGES + segment);
     for (uint32_t i = 0; i < w->n_query; i++) {
         float *p = partial_at(w, pair, segment, i);
@@ -285,7 +307,8 @@ static bool run_split_unit(work *w, uint32_t unit) {
 }
 
 void nib_cpu_op_attention(nib_cpu *cpu, const nib_plan_step *s, int index) {
-    work w = {.cpu = cpu, .s = s};
+    work w = {.cpu = cpu, .s = s, .first = s};
+    while (w.first > cpu->plan->steps && nib_cpu_is_in_attention(cpu, w.first - 1)) w.first--;
     open_work(&w, nib_cpu_scratch(cpu, index));
     uint32_t n = cpu->n_blocks * s->n_head_kv;
     bool splits = cpu->n_blocks == cpu->batch->n_tok && n < NIB_SPLIT_PAIRS * (uint32_t)cpu->n_active;

@@ -26,7 +26,7 @@ static nib_status read_row(const nib_cpu_weight *w, const nib_plan_weight *pw, u
 }
 
 void nib_cpu_op_embed(nib_cpu *cpu, const nib_plan_step *s, int index) {
-    nib_cpu_part p = nib_cpu_my_part(cpu, s, index, 0);
+    nib_cpu_part p = nib_cpu_my_part(cpu, s, index);
     const nib_cpu_weight *w = &cpu->weights[s->weight];
     const nib_plan_weight *pw = &cpu->plan->weights[s->weight];
     for (uint32_t t = p.t0; t < p.t1; t++) {
@@ -46,7 +46,7 @@ void nib_cpu_op_embed(nib_cpu *cpu, const nib_plan_step *s, int index) {
 }
 
 void nib_cpu_op_angles(nib_cpu *cpu, const nib_plan_step *s, int index) {
-    nib_cpu_part p = nib_cpu_my_part(cpu, s, index, 0);
+    nib_cpu_part p = nib_cpu_my_part(cpu, s, index);
     const nib_plan_rope_table *table = &cpu->plan->tables[s->table];
     uint32_t half = table->n_rot / 2;
     for (uint32_t t = p.t0; t < p.t1; t++) {
@@ -61,7 +61,7 @@ void nib_cpu_op_angles(nib_cpu *cpu, const nib_plan_step *s, int index) {
 }
 
 void nib_cpu_op_norm(nib_cpu *cpu, const nib_plan_step *s, int index) {
-    nib_cpu_part p = nib_cpu_my_part(cpu, s, index, 0);
+    nib_cpu_part p = nib_cpu_my_part(cpu, s, index);
     nib_cpu_act act = act_of(cpu, s, index);
     const float *w = cpu->weights[s->weight].vector;
     for (uint32_t t = p.t0; t < p.t1; t++) {
@@ -72,47 +72,42 @@ void nib_cpu_op_norm(nib_cpu *cpu, const nib_plan_step *s, int index) {
     }
 }
 
-void nib_cpu_op_head_norm(nib_cpu *cpu, const nib_plan_step *s, int index) {
-    nib_cpu_part p = nib_cpu_my_part(cpu, s, index, s->n_head);
-    const float *w = cpu->weights[s->weight].vector;
+void nib_cpu_head(const nib_cpu *cpu, const nib_plan_step *s, uint32_t t, float *x) {
+    if (s->op == NIB_OP_HEAD_NORM) {
+        cpu->ops->rms_norm(x, cpu->weights[s->weight].vector, s->eps, x, s->k_dim);
+        return;
+    }
+    const float *cs = nib_cpu_row(cpu, s->in2, t);
+    uint32_t n_rot = cpu->plan->tables[s->table].n_rot;
+    if (s->rope == NIB_ROPE_HALVES) cpu->ops->rope_halves(x, cs, n_rot);
+    else cpu->ops->rope_pairs(x, cs, n_rot);
+}
+
+void nib_cpu_op_heads(nib_cpu *cpu, const nib_plan_step *s, int index) {
+    nib_cpu_part p = nib_cpu_my_part(cpu, s, index);
     for (uint32_t t = p.t0; t < p.t1; t++)
-        for (uint32_t h = p.h0; h < p.h1; h++) {
-            float *x = nib_cpu_row(cpu, s->in, t) + (size_t)h * s->k_dim;
-            cpu->ops->rms_norm(x, w, s->eps, x, s->k_dim);
-        }
+        for (uint32_t h = 0; h < s->n_head; h++) nib_cpu_head(cpu, s, t, nib_cpu_row(cpu, s->in, t) + (size_t)h * s->k_dim);
 }
 
 void nib_cpu_op_quant(nib_cpu *cpu, const nib_plan_step *s, int index) {
-    nib_cpu_part p = nib_cpu_my_part(cpu, s, index, 0);
+    nib_cpu_part p = nib_cpu_my_part(cpu, s, index);
     nib_cpu_act act = act_of(cpu, s, index);
     for (uint32_t t = p.t0; t < p.t1; t++) quantize_row(cpu, s, &act, t);
 }
 
-void nib_cpu_op_rope(nib_cpu *cpu, const nib_plan_step *s, int index) {
-    uint32_t n_rot = cpu->plan->tables[s->table].n_rot;
-    nib_cpu_part p = nib_cpu_my_part(cpu, s, index, s->n_head);
-    for (uint32_t t = p.t0; t < p.t1; t++) {
-        const float *cs = nib_cpu_row(cpu, s->in2, t);
-        for (uint32_t h = p.h0; h < p.h1; h++) {
-            float *x = nib_cpu_row(cpu, s->in, t) + (size_t)h * s->k_dim;
-            if (s->rope == NIB_ROPE_HALVES) cpu->ops->rope_halves(x, cs, n_rot);
-            else cpu->ops->rope_pairs(x, cs, n_rot);
-        }
-    }
+void nib_cpu_store_head(const nib_cpu *cpu, const nib_plan_step *s, uint32_t t, uint32_t head, const float *k, const float *v) {
+    const nib_cpu_kv *kv = &cpu->kv;
+    uint32_t pos = cpu->batch->pos[t], page = cpu->batch->pages[t][pos / NIB_PAGE_POS], slot = pos % NIB_PAGE_POS;
+    kv->k_type->store_key(nib_cpu_kv_keys(kv, s->kv_layer, page, head), slot, k, s->k_dim, cpu->ops);
+    kv->v_type->store_value(nib_cpu_kv_values(kv, s->kv_layer, page, head), slot, v, s->v_dim, cpu->ops);
 }
 
 void nib_cpu_op_kv_store(nib_cpu *cpu, const nib_plan_step *s, int index) {
-    nib_cpu_part p = nib_cpu_my_part(cpu, s, index, s->n_head_kv);
-    const nib_cpu_kv *kv = &cpu->kv;
+    nib_cpu_part p = nib_cpu_my_part(cpu, s, index);
     for (uint32_t t = p.t0; t < p.t1; t++) {
-        uint32_t pos = cpu->batch->pos[t], page = cpu->batch->pages[t][pos / NIB_PAGE_POS], slot = pos % NIB_PAGE_POS;
         const float *k = nib_cpu_row(cpu, s->in, t), *v = nib_cpu_row(cpu, s->in2, t);
-        for (uint32_t h = p.h0; h < p.h1; h++) {
-            kv->k_type->store_key(nib_cpu_kv_keys(kv, s->kv_layer, page, h), slot, k + (size_t)h * s->k_dim, s->k_dim,
-                                  cpu->ops);
-            kv->v_type->store_value(nib_cpu_kv_values(kv, s->kv_layer, page, h), slot, v + (size_t)h * s->v_dim, s->v_dim,
-                                    cpu->ops);
-        }
+        for (uint32_t h = 0; h < s->n_head_kv; h++)
+            nib_cpu_store_head(cpu, s, t, h, k + (size_t)h * s->k_dim, v + (size_t)h * s->v_dim);
     }
 }
 
@@ -123,7 +118,7 @@ void nib_cpu_gate_row(nib_cpu *cpu, const nib_plan_step *s, const float *const i
 
 void nib_cpu_op_glu(nib_cpu *cpu, const nib_plan_step *s, int index) {
     if (s > cpu->plan->steps && nib_cpu_gates_chunks(cpu, s - 1)) return;
-    nib_cpu_part p = nib_cpu_my_part(cpu, s, index, 0);
+    nib_cpu_part p = nib_cpu_my_part(cpu, s, index);
     nib_cpu_act act = act_of(cpu, s, index);
     for (uint32_t t = p.t0; t < p.t1; t++) {
         const float *in[2] = {nib_cpu_row(cpu, s->in, t), nib_cpu_row(cpu, s->in2, t)};

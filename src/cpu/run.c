@@ -15,9 +15,9 @@ typedef void (*op_fn)(nib_cpu *cpu, const nib_plan_step *s, int index);
 
 static const op_fn op_table[NIB_OP_COUNT] = {
     [NIB_OP_EMBED] = nib_cpu_op_embed,         [NIB_OP_ANGLES] = nib_cpu_op_angles,
-    [NIB_OP_NORM] = nib_cpu_op_norm,           [NIB_OP_HEAD_NORM] = nib_cpu_op_head_norm,
+    [NIB_OP_NORM] = nib_cpu_op_norm,           [NIB_OP_HEAD_NORM] = nib_cpu_op_heads,
     [NIB_OP_QUANT] = nib_cpu_op_quant,         [NIB_OP_MATMUL] = nib_cpu_op_matmul,
-    [NIB_OP_ROPE] = nib_cpu_op_rope,           [NIB_OP_KV_STORE] = nib_cpu_op_kv_store,
+    [NIB_OP_ROPE] = nib_cpu_op_heads,          [NIB_OP_KV_STORE] = nib_cpu_op_kv_store,
     [NIB_OP_ATTENTION] = nib_cpu_op_attention, [NIB_OP_GLU] = nib_cpu_op_glu,
     [NIB_OP_GATHER] = nib_cpu_op_gather,
 };
@@ -222,22 +222,25 @@ static void run_thread(void *arg, int index, int n_threads) {
     const nib_plan *plan = cpu->plan;
     size_t n_steps = plan->n_steps - cpu->batch->wants_hidden;
     double then = cpu->step_ms ? nib_sys_now() : 0;
+    size_t last = 0; /* step that was run */
     for (size_t i = 0; i < n_steps; i++) {
         const nib_plan_step *s = &plan->steps[i];
+        if (nib_cpu_is_in_attention(cpu, s)) continue;
         if (nib_cpu_needs_barrier(cpu, i)) {
             if (index == 0 && cpu->config.abort && cpu->config.abort(cpu->config.user)) {
                 nib_error error;
                 nib_fail(&error, NIB_E_CANCELLED, "stopped by the caller at step %s", s->name);
                 nib_cpu_stop(cpu, s - 1, &error);
             }
-            then = wait_after(cpu, i - 1, index, then);
+            then = wait_after(cpu, last, index, then);
             if (atomic_load(&cpu->stop_at) <= i) return;
+        } else if (index == 0 && cpu->step_ms && i > 0) {
+            then = add_time(&cpu->step_ms[last], then);
         }
         if (nib_cpu_n_rows(cpu, s->rows)) op_table[s->op](cpu, s, index);
-        if (index == 0 && cpu->step_ms && i + 1 < n_steps && !nib_cpu_needs_barrier(cpu, i + 1))
-            then = add_time(&cpu->step_ms[i], then);
+        last = i;
     }
-    if (cpu->step_ms) wait_after(cpu, n_steps - 1, index, then);
+    if (cpu->step_ms) wait_after(cpu, last, index, then);
 }
 
 /* Runs of consecutive tokens of one sequence, cut into blocks. */

@@ -3,10 +3,10 @@
  * A row of floats that only becomes codes for the next product (norm, gate) is quantised where it was computed, in a row
  * that each thread has, instead of going out to memory and back.
  *
- * A single row, as in decoding, is shared by heads, done by one thread, or by each for itself. A barrier costs about as
- * much as a norm of 1000 values, and 30 layers have hundreds. So a by-row step whose result only the next product reads
- * (norm, quantise, gate) is done by every thread into memory of its own, without a barrier before the product; what
- * works head by head (rope, storing keys) is split by heads. */
+ * A single row, as in decoding, is done by one thread, or by each for itself. A barrier costs about as much as a norm of
+ * 1000 values, and 30 layers have hundreds. So a by-row step whose result only the next product reads (norm, quantise,
+ * gate) is done by every thread into memory of its own, without a barrier before the product; and what works head by head
+ * before attention (norms of heads, rope, storing keys) is done by the thread that has the head in the attention. */
 #include "cpu/internal.h"
 
 static bool may_be_own(const nib_plan_step *s) {
@@ -15,6 +15,13 @@ static bool may_be_own(const nib_plan_step *s) {
 
 static bool is_by_heads(const nib_plan_step *s) {
     return s->op == NIB_OP_HEAD_NORM || s->op == NIB_OP_ROPE || s->op == NIB_OP_KV_STORE;
+}
+
+/* Nothing but steps by heads stands between here and an attention. */
+static bool folds(const nib_plan *plan, size_t i) {
+    if (!is_by_heads(&plan->steps[i])) return false;
+    while (i < plan->n_steps && is_by_heads(&plan->steps[i])) i++;
+    return i < plan->n_steps && plan->steps[i].op == NIB_OP_ATTENTION;
 }
 
 /* The product right after step i reads its act, and writes nothing that other threads may still be reading in step i. */
@@ -56,7 +63,7 @@ void nib_cpu_share_plan(nib_cpu *cpu) {
         bool alone = i == 0 || !nib_plan_op_is_by_row(plan->steps[i - 1].op); /* else the thread that has the row goes on */
         bool row_ends = s->op == NIB_OP_QUANT || (may_be_own(s) && !is_read_later(plan, i, s->out));
         bool is_own = may_be_own(s) && alone && row_ends && feeds_next_product(plan, i);
-        cpu->shares[i] = is_own ? NIB_SHARE_OWN : is_by_heads(s) ? NIB_SHARE_HEADS : NIB_SHARE_ROW;
+        cpu->shares[i] = is_own ? NIB_SHARE_OWN : folds(plan, i) ? NIB_SHARE_ATTENTION : NIB_SHARE_ROW;
         cpu->gates[i] = is_gated(plan, i);
         if (s->act < 0 || s->op == NIB_OP_MATMUL) continue;
         cpu->act_places[s->act].own_when_single = is_own;
