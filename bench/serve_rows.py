@@ -64,10 +64,11 @@ def ask(server, prompt, n, **fields):
 class Stream(threading.Thread):
     """A streamed completion and when its pieces came."""
 
-    def __init__(self, server, prompt, n, reads=True):
+    def __init__(self, server, prompt, n, reads=True, key=None, **fields):
         super().__init__(daemon=True)
         self.server, self.times, self.start_s = server, [], time.monotonic()
-        self.socket = server.send(COMPLETIONS, {"prompt": prompt, "max_tokens": n, "temperature": 0, "ignore_eos": True, "stream": True})
+        body = {"prompt": prompt, "max_tokens": n, "temperature": 0, "ignore_eos": True, "stream": True, **fields}
+        self.socket = server.send(COMPLETIONS, body, key)
         if reads:
             self.start()
 
@@ -86,12 +87,18 @@ class Stream(threading.Thread):
             time.sleep(0.001)
         return 1e3 * (self.times[0] - self.start_s)
 
+    def whole_ms(self):
+        """From the first piece to the last."""
+        self.join()
+        return 1e3 * (self.times[-1] - self.times[0])
+
     def gaps_ms(self, since=0.0, until=float("inf")):
         return [1e3 * (b - a) for a, b in zip(self.times, self.times[1:]) if b >= since and a <= until]
 
 
-def metric(server, name):
-    return float(re.search(rb"^nib_%s ([-\d.e+]+)" % name.encode(), server.get("/metrics").body, re.M)[1])
+def metric(server, name, key=None):
+    page = server.get("/metrics", headers={"Authorization": f"Bearer {key}"} if key else None).body
+    return float(re.search(rb"^nib_%s ([-\d.e+]+)" % name.encode(), page, re.M)[1])
 
 
 def status(server, field):
@@ -388,6 +395,46 @@ def slow_reader():
     return statistics.median(ratios) < 1.05, f"{spread(ratios, 3)} of the time of a token"
 
 
+@row("O4", "one request beside 32 long ones of another key: first token within twice its time alone and a turn")
+def fairness():
+    server, alone, beside = serve("-c", 32768, "--api-key", "a", "--api-key", "b"), [], []
+
+    def asker(key, n_prompt, n):
+        return Stream(server, ids(n_prompt), n, key=key)
+    for _ in range(OPT.rounds):
+        s = asker("b", 100, 4)
+        alone.append(s.ttft_ms())
+        others = [asker("a", 100, 400) for _ in range(32)]
+        while sum(bool(o.times) for o in others) < 16:
+            time.sleep(0.01)
+        s = asker("b", 100, 4)
+        beside.append(s.ttft_ms())
+        for o in others:
+            o.socket.shutdown(2)
+        server.until(lambda: metric(server, "requests_running", "a") + metric(server, "requests_waiting", "a") == 0)
+    server.stop()
+    return statistics.median(beside) <= 2 * statistics.median(alone) + TURN_MS, f"alone {spread(alone, 0)} ms, beside others {spread(beside, 0)}"
+
+
+@row("S2", "guesses: 1.5 times as fast where a text is copied, 0.97 at least where one is invented")
+def guesses():
+    told, good = [], True
+    text = " ".join(f"{random.choice('red blue old new big'.split())} {random.choice('fox cat tree house road'.split())} {i}," for i in range(40))
+    kinds = {"copied": (f"Copy this list.\n{text}\n\nThe same list again:\n", {"temperature": 0}, 1.5),
+             "invented": ("Once upon a time in a far country", {"temperature": 1.0}, 0.97)}
+    without, with_guesses = serve("-c", 8192), serve("-c", 8192, "--draft-max", 8)
+    for kind, (prompt, fields, least) in kinds.items():
+        ratios = []
+        for i in range(4 * OPT.rounds):
+            ms = [Stream(server, prompt, 160, seed=i, **fields).whole_ms() for server in (without, with_guesses)]
+            ratios.append(ms[0] / ms[1])
+        good &= statistics.median(ratios) >= least
+        told.append(f"{kind} {spread(ratios, 2)}")
+    without.stop()
+    with_guesses.stop()
+    return good, ", ".join(told)
+
+
 # ---- asked for
 
 @row("peer", "16 clients against llama-server: unique prompts 2 x tokens/s and 0.5 x TTFT, a shared prefix 4 x and 0.15 x; "
@@ -454,7 +501,7 @@ def soak():
             prompt, n, kind = random.choice(texts), random.randrange(1, 120), random.random()
             if kind < 0.05:
                 reply = server.post(COMPLETIONS, random.choice([b"{", {"prompt": 7.5}, {"prompt": "x", "n": -1}, {"prompt": ids(20000)},
-                                                                {"prompt": "x", "guided_regex": "(?=a)"}]))
+                                                                {"prompt": "x", "guided_regex": "(?=a)"}]), timeout=600)
                 result = reply.status
             elif kind < 0.25:
                 s = Stream(server, prompt, n)
@@ -464,7 +511,8 @@ def soak():
                 s.socket.close()
                 result = "hung up"
             elif kind < 0.35:
-                reply = server.post(COMPLETIONS, {"prompt": "A list:", "max_tokens": n, "guided_json": {"type": "array", "items": {"enum": [n, "x"]}}})
+                reply = server.post(COMPLETIONS, {"prompt": "A list:", "max_tokens": n, "guided_json": {"type": "array", "items": {"enum": [n, "x"]}}},
+                                    timeout=600)
                 result = reply.status
             else:
                 reply = server.post(COMPLETIONS, {"prompt": prompt, "max_tokens": n, "ignore_eos": True, "n": random.choice([1, 1, 1, 2])}, timeout=600)

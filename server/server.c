@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { N_WORKERS = 2, MOST_GRAMMARS = 64, MOST_GRAMMAR_BYTES = 64 << 20 };
+enum { N_WORKERS = 2, MOST_GRAMMARS = 64 };
 
 /* ---- what http.c calls back */
 
@@ -123,7 +123,7 @@ uint16_t nib_server_port(const nib_server *server) {
 nib_status nib_server_open(nib_server *server, const nib_server_model *model, nib_error *err) {
     server->model = *model;
     NIB_TRY(model->chat ? nib_chat_vocab_new(&server->vocab, model->chat, err) : nib_grammar_vocab_new(&server->vocab, model->tok, err));
-    NIB_TRY(nib_grammar_cache_new(&server->grammars, MOST_GRAMMARS, MOST_GRAMMAR_BYTES, err));
+    NIB_TRY(nib_grammar_cache_new(&server->grammars, MOST_GRAMMARS, NIB_SERVER_GRAMMAR_BYTES, err));
     atomic_store(&server->state, NIB_SERVER_READY);
     return NIB_OK;
 }

@@ -14,6 +14,9 @@
 
 typedef struct nib_server nib_server;
 
+/* Most memory of compiled grammars that are kept. */
+#define NIB_SERVER_GRAMMAR_BYTES (64u << 20)
+
 typedef struct nib_server_config {
     const char *host;
     uint16_t port;                   /* 0: any; nib_server_port tells */

@@ -129,6 +129,37 @@ static void test_preemption(void **state) {
     free(jobs);
 }
 
+/* An owner has all sequences and keeps them; another one gets one of them, and its answer is what it always is. */
+static void test_owners(void **state) {
+    (void)state;
+    enum { N_LONG = 4 };
+    engine_fixture f;
+    engine_job *jobs = calloc(2, sizeof *jobs);
+    nib_stream *streams[N_LONG];
+    nib_stream_event event;
+    engine_answer a;
+    engine_open_model(&f, "llama");
+    engine_make_jobs(&f, jobs, 2);
+    nib_engine_config c = engine_config(4096, 3);
+    nib_engine *e = engine_start(&f, &c);
+    nib_engine_figures figures;
+    nib_request r = engine_request(&jobs[0]);
+    r.owner = 1, r.ignore_eos = true;
+    r.max_tokens = 4096 / N_LONG - jobs[0].n_prompt;
+    for (uint32_t k = 0; k < N_LONG; k++) streams[k] = engine_submit(e, &r);
+    assert_true(nib_stream_next(streams[2], -1, &event)); /* three run */
+    r = engine_request(&jobs[1]);
+    r.owner = 2;
+    engine_finish(engine_submit(e, &r), &a);
+    engine_assert_same(&a, &jobs[1], "beside another owner", 1);
+    nib_engine_stats(e, &figures);
+    assert_true(figures.n_preempted > 0);
+    for (uint32_t k = 0; k < N_LONG; k++) nib_stream_free(streams[k]);
+    engine_end(e);
+    engine_close_model(&f);
+    free(jobs);
+}
+
 /* Requests that are cancelled, in the queue, in their prompts, and while they answer: the others do not notice. */
 static void test_cancel(void **state) {
     (void)state;
@@ -303,6 +334,7 @@ int main(void) {
         cmocka_unit_test(test_same_bits),
         cmocka_unit_test(test_prefix_is_reused),
         cmocka_unit_test(test_preemption),
+        cmocka_unit_test(test_owners),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_nan),
         cmocka_unit_test(test_stress),

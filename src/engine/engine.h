@@ -29,7 +29,7 @@
  * Prompts that begin alike are computed once: before each part of a prompt the tree is asked again, and a request whose next
  * page is just being computed by another one waits for the next turn.
  *
- * Order of seniority (priority, then arrival) decides who keeps pages; the most senior one can have all of them, which a
+ * Order of seniority (priority, then arrival) decides who keeps pages, and an owner never waits for all answers of another; the most senior one can have all of them, which a
  * request must fit in to be taken, so it always gets on. The queue's order (priority, then owners in turn) decides who begins. */
 #ifndef NIB_ENGINE_ENGINE_H
 #define NIB_ENGINE_ENGINE_H
@@ -179,6 +179,8 @@ uint32_t nib_engine_pages_left(const nib_engine *e);
 uint32_t nib_engine_pages_usable(const nib_engine_choice *c);
 /* Gives a choice a sequence that begins with what the tree has. False: too few pages for it now. */
 bool nib_engine_pages_start(nib_engine *e, nib_engine_choice *c);
+/* Where other owners have all sequences, one of them several, and the owner of this one none: a sequence becomes free. */
+bool nib_engine_pages_make_place(nib_engine *e, const nib_engine_choice *c);
 /* Gives a choice a copy of the sequence of another. False: no sequence is free, or too few pages. */
 bool nib_engine_pages_fork(nib_engine *e, const nib_engine_choice *from, nib_engine_choice *c);
 /* Takes more pages from the tree where a prompt goes on with what others computed meanwhile, and from the disk. False: there is

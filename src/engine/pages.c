@@ -110,6 +110,19 @@ static void preempt(nib_engine *e, nib_engine_choice *c) {
     e->figures.n_preempted++;
 }
 
+bool nib_engine_pages_make_place(nib_engine *e, const nib_engine_choice *c) {
+    nib_engine_choice *last = NULL; /* the most junior of an owner that has several */
+    for (uint32_t i = 0; i < e->n_running; i++) {
+        nib_engine_choice *r = e->running[i];
+        if (r->item.account == c->item.account) return false;
+        bool has_more = false;
+        for (uint32_t j = 0; j < i; j++) has_more |= e->running[j]->item.account == r->item.account;
+        if (has_more && r->item.priority >= c->item.priority && !nib_engine_embeds(r)) last = r;
+    }
+    if (last) preempt(e, last);
+    return last;
+}
+
 bool nib_engine_pages_reserve(nib_engine *e, nib_engine_choice *c, uint32_t n) {
     uint32_t need = nib_kv_table_pages_for(table_of(e, c), n);
     while (need > nib_engine_pages_left(e)) {

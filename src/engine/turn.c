@@ -58,8 +58,9 @@ static void end_unwanted(nib_engine *e) {
 
 static void admit(nib_engine *e) {
     nib_sched_item *item;
-    while (e->n_free_seqs && (item = nib_sched_queue_next(&e->queue))) {
+    while ((item = nib_sched_queue_next(&e->queue))) {
         nib_engine_choice *c = choice_of(item);
+        if (!e->n_free_seqs && !nib_engine_pages_make_place(e, c)) return;
         if (!nib_engine_pages_start(e, c)) return; /* it is next; others do not pass it */
         nib_sched_queue_remove(&e->queue, item);
         if (c->usage.queue_ms == 0) c->usage.queue_ms = 1e3 * (nib_sys_now() - c->stream->submitted);

@@ -119,11 +119,12 @@ class Server:
             got += part
         return s
 
-    def send(self, path, body):
+    def send(self, path, body, key=None):
         """A socket on which the request was sent."""
         data = json.dumps(body).encode()
+        who = f"Authorization: Bearer {key}\r\n".encode() if key else b""
         s = socket.create_connection((self.host, self.port), PATIENCE)
-        s.sendall(b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % (path.encode(), len(data)) + data)
+        s.sendall(b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n" % (path.encode(), who, len(data)) + data)
         return s
 
     def n_logged(self, words):
