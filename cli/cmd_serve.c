@@ -185,7 +185,8 @@ static void print_plan(const serve_state *st, const nib_cli_options *opt, const 
     double now = resident_mib(), cache = (double)f->kv_bytes / 0x1p20, buffers = (double)f->buffer_bytes / 0x1p20;
     double grammars = NIB_SERVER_GRAMMAR_BYTES / 0x1p20, most = now + cache + buffers + grammars + REQUEST_MIB * opt->n_parallel;
     nib_cli_line(term, "memory: %.0f MiB now, of which weights %.0f; up to %.0f in use: cache %.0f (%s keys, %s values), buffers %.0f, "
-                 "grammars %.0f, requests", now, (double)nib_model_weight_bytes(st->s.model) / 0x1p20, most, cache, opt->k_type, opt->v_type, buffers, grammars);
+                 "grammars %.0f, requests", now, (double)nib_model_weight_bytes(st->s.model) / 0x1p20, most, cache, opt->k_type,
+                 opt->v_type, buffers, grammars);
     if (speed > 0 && each > 0)
         nib_cli_line(term, "speed: at most %.0f tokens/s for one answer: %.1f MB of weights each, read at %.1f GB/s", speed / each,
                      each / 1e6, speed / 1e9);

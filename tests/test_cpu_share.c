@@ -60,25 +60,23 @@ static void test_one_token_needs_fewer_barriers(void **unused) {
     fixture f;
     open_fixture(&f, NIB_ACT_Q32);
     assert_int_equal(barriers(&f, 2), 9); /* around every product and the attention */
-    assert_int_equal(barriers(&f, 1), 5); /* norm, quantise and gate are repeated by every thread */
+    assert_int_equal(barriers(&f, 1), 4); /* norm, quantise and gate are repeated by every thread, heads wait for the attention */
 }
 
-static void test_heads_and_rows(void **unused) {
+static void test_rows_and_heads(void **unused) {
     (void)unused;
     fixture f;
     open_fixture(&f, NIB_ACT_Q32);
     f.batch.n_tok = 1;
     for (int index = 0; index < 2; index++) {
-        nib_cpu_part p = nib_cpu_my_part(&f.cpu, &steps[3], index, 2), own = nib_cpu_my_part(&f.cpu, &steps[0], index, 0);
-        assert_int_equal(p.t1 - p.t0, 1);
-        assert_int_equal(p.h0, index);
-        assert_int_equal(p.h1, index + 1);
+        nib_cpu_part own = nib_cpu_my_part(&f.cpu, &steps[0], index);
         assert_int_equal(own.t1 - own.t0, 1);
     }
+    for (int i = 0; i < N_STEPS; i++) assert_int_equal(nib_cpu_is_in_attention(&f.cpu, &steps[i]), i >= 2 && i <= 4);
     f.batch.n_tok = 3;
-    nib_cpu_part a = nib_cpu_my_part(&f.cpu, &steps[3], 0, 2), b = nib_cpu_my_part(&f.cpu, &steps[3], 1, 2);
+    nib_cpu_part a = nib_cpu_my_part(&f.cpu, &steps[3], 0), b = nib_cpu_my_part(&f.cpu, &steps[3], 1);
     assert_true(a.t0 == 0 && a.t1 == b.t0 && b.t1 == 3);
-    assert_true(a.h0 == 0 && a.h1 == 2 && b.h0 == 0 && b.h1 == 2);
+    for (int i = 0; i < N_STEPS; i++) assert_false(nib_cpu_is_in_attention(&f.cpu, &steps[i]));
 }
 
 /* A product that reads the floats themselves finds them in the buffer of all rows; codes need them no longer. */
@@ -125,7 +123,7 @@ static void test_gating_by_chunks(void **unused) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_token_needs_fewer_barriers),
-        cmocka_unit_test(test_heads_and_rows),
+        cmocka_unit_test(test_rows_and_heads),
         cmocka_unit_test(test_rows_of_floats),
         cmocka_unit_test(test_gating_by_chunks),
     };

@@ -87,7 +87,7 @@ bool nib_cpu_gates_chunks(const nib_cpu *cpu, const nib_plan_step *s) {
 
 bool nib_cpu_needs_barrier(const nib_cpu *cpu, size_t i) {
     const nib_plan *plan = cpu->plan;
-    if (i == 0) return false;
+    if (i == 0 || nib_cpu_is_in_attention(cpu, &plan->steps[i])) return false;
     bool before = nib_plan_op_is_by_row(plan->steps[i - 1].op), here = nib_plan_op_is_by_row(plan->steps[i].op);
     if (!nib_cpu_is_single(cpu)) return !(before && here);
     if (before && here) return cpu->shares[i - 1] != cpu->shares[i];

@@ -29,8 +29,9 @@
  * Prompts that begin alike are computed once: before each part of a prompt the tree is asked again, and a request whose next
  * page is just being computed by another one waits for the next turn.
  *
- * Order of seniority (priority, then arrival) decides who keeps pages, and an owner never waits for all answers of another; the most senior one can have all of them, which a
- * request must fit in to be taken, so it always gets on. The queue's order (priority, then owners in turn) decides who begins. */
+ * Order of seniority (priority, then arrival) decides who keeps pages, and an owner never waits for all answers of another; the
+ * most senior one can have all of them, which a request must fit in to be taken, so it always gets on. The queue's order
+ * (priority, then owners in turn) decides who begins. */
 #ifndef NIB_ENGINE_ENGINE_H
 #define NIB_ENGINE_ENGINE_H
 
