@@ -118,11 +118,15 @@ static nib_status take_forced(loop *l, nib_token id, nib_error *err) {
     return take(l, id, err);
 }
 
-/* Takes the tokens of forced text, at most `most`. */
+/* Takes the tokens of forced text, at most `most`, up to one that is forbidden: the text can perhaps be said in other ones. */
 static nib_status jump(loop *l, size_t most, nib_error *err) {
+    nib_matcher *matcher = l->params->matcher;
     nib_token_list list = {0};
-    nib_status status = nib_matcher_jump(l->params->matcher, l->s->tok, most, &list, err);
-    for (size_t i = 0; status == NIB_OK && i < list.n && !l->out->finish_reason; i++) status = take_forced(l, list.ids[i], err);
+    size_t n = 0;
+    nib_status status = nib_matcher_jump(matcher, l->s->tok, most, &list, err);
+    while (n < list.n && !nib_sampler_forbids(l->sampler, list.ids[n])) n++;
+    if (status == NIB_OK && n < list.n) status = nib_matcher_rollback(matcher, (uint32_t)(list.n - n), err);
+    for (size_t i = 0; status == NIB_OK && i < n && !l->out->finish_reason; i++) status = take_forced(l, list.ids[i], err);
     nib_token_list_free(&list);
     if (status == NIB_OK) end_by_grammar(l);
     return status;
@@ -134,10 +138,13 @@ static nib_status prefill(loop *l, nib_error *err) {
     return nib_cli_session_prefill(l->s, p->prompt + p->n_cached, p->n_prompt - p->n_cached, err);
 }
 
+enum { MOST_AHEAD = 256 }; /* steps that a matcher can take back */
+
 /* Tokens that fit the batch, the context and -n beside the one that waits, with one left to sample. */
 static size_t most_to_jump(const loop *l, uint32_t length) {
     size_t most = nib_context_n_batch(l->s->ctx) - 1, left = nib_context_n_ctx(l->s->ctx) - length - 1;
     if (left < most) most = left;
+    if (most > MOST_AHEAD) most = MOST_AHEAD;
     size_t wanted = l->params->n_predict < 0 ? most : (size_t)l->params->n_predict - l->out->ids.n - 1;
     return wanted < most ? wanted : most;
 }

@@ -742,6 +742,8 @@ NIB_API nib_status nib_sampler_new(nib_sampler **out, const nib_sampler_params *
                                    nib_error *err);
 NIB_API void nib_sampler_free(nib_sampler *sampler);
 NIB_API uint32_t nib_sampler_seed(const nib_sampler *sampler);
+/* Whether a bias forbids the token: for those that are not drawn, as behind nib_matcher_jump. */
+NIB_API bool nib_sampler_forbids(const nib_sampler *sampler, nib_token id);
 NIB_API void nib_sampler_trace(nib_sampler *sampler, nib_sampler_trace_fn fn, void *user);
 /* Chooses a token for position pos (0 is the first of the sequence). mask: bit id set = allowed; NULL: all. The random
  * number is a function of (seed, pos) only. Equal logits: the lowest id wins. NaN or +infinity in the logits, or none

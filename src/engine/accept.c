@@ -139,7 +139,7 @@ static size_t n_allowed(const nib_engine_choice *c, const nib_token_list *ids) {
     for (size_t i = 0; i < ids->n; i++) {
         nib_token id = ids->ids[i];
         bool is_early = c->usage.n_generated + i < s->min_tokens, is_allowed = !s->allowed || s->allowed[id / 32] >> id % 32 & 1;
-        if (!is_allowed || nib_sample_forbids(c->sampler, id) || (is_early && is_among(s->stop_ids, s->n_stop_ids, id))) return i;
+        if (!is_allowed || nib_sampler_forbids(c->sampler, id) || (is_early && is_among(s->stop_ids, s->n_stop_ids, id))) return i;
     }
     return ids->n;
 }

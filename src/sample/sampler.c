@@ -122,7 +122,7 @@ static void run_step(nib_sampler *s, const char *name, void (*apply)(nib_sampler
     s->trace(s->trace_user, name, (uint32_t)n_before, (uint32_t)after.n, top, (uint32_t)n);
 }
 
-bool nib_sample_forbids(const nib_sampler *s, nib_token id) {
+bool nib_sampler_forbids(const nib_sampler *s, nib_token id) {
     for (uint32_t i = 0; i < s->params.n_bias; i++)
         if (s->params.bias[i].id == id && s->params.bias[i].bias == -INFINITY) return true;
     return false;

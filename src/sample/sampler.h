@@ -29,9 +29,6 @@ struct nib_sampler {
     void *trace_user;
 };
 
-/* Whether a bias forbids a token. */
-bool nib_sample_forbids(const nib_sampler *s, nib_token id);
-
 /* The next random number for a sampler of the chain, in [0, 1): a function of seed, pos and how many came before. */
 double nib_sample_uniform(nib_sampler *s);
 

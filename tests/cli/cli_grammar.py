@@ -71,6 +71,10 @@ class Run(Case):
         jumped, walked = (self.nib(*args, jump).json for jump in ("--jump-ahead", "--no-jump-ahead"))
         self.assertEqual(jumped["ids"], walked["ids"])
         self.assertRegex(jumped["text"], "^[xy]the quick brown fox$")
+        banned = self.nib(*args, "--jump-ahead", "--logit-bias", "259-inf").json
+        self.assertIn(259, jumped["ids"])
+        self.assertNotIn(259, banned["ids"])
+        self.assertEqual(banned["text"][1:], "the quick brown fox")
 
     def test_all_that_matches_changes_nothing(self):
         """Law 1: with a grammar that permits everything the bits are those without one."""
