@@ -1,5 +1,6 @@
 /* tests/test_engine_draft.c - guesses change no bit: ids, rows of logits and log-probabilities are those of a plain loop, greedy and
  * sampled, with samplers that remember, with few pages, beside other requests, with grammars. */
+#include "engine/engine.h"
 #include "support/engine.h"
 
 #include <setjmp.h>
@@ -126,10 +127,23 @@ static void test_grammar(void **state) {
     engine_close_model(&f);
 }
 
+/* A guess is compared with the id that was drawn, not with what was jumped over behind it. */
+static void test_learns_of_the_drawn(void **state) {
+    (void)state;
+    static nib_engine e;
+    static nib_token ids[] = {3, 4, 5, 6};
+    for (nib_token guess = 3; guess <= 6; guess++) {
+        nib_engine_choice c = {.ids = ids, .n_ids = 4, .n_ahead = 2, .guess = guess, .guess_rate = {0.5, 0.5}};
+        nib_engine_draft_learn(&e, &c, 0, 0);
+        assert_int_equal(c.guess_rate[0] > 0.5, guess == 4);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bits),
         cmocka_unit_test(test_grammar),
+        cmocka_unit_test(test_learns_of_the_drawn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,7 +92,7 @@ static void learn(nib_engine_choice *c, bool is_right) {
 }
 
 void nib_engine_draft_learn(nib_engine *e, nib_engine_choice *c, uint32_t n_guessed, uint32_t n_right) {
-    if (!n_guessed && c->guess != NIB_TOKEN_NONE) learn(c, c->guess == c->ids[c->n_ids - 1]);
+    if (!n_guessed && c->guess != NIB_TOKEN_NONE) learn(c, c->guess == c->ids[c->n_ids - 1 - c->n_ahead]);
     c->guess = NIB_TOKEN_NONE;
     for (uint32_t i = 0; i < n_guessed && i <= n_right; i++) learn(c, i < n_right);
     c->usage.n_drafted += n_guessed;

@@ -206,7 +206,7 @@ void nib_engine_disk_note(nib_engine *e);
 
 /* draft.c. Adds guesses to a turn of n_tok tokens of answers and nothing else, where they pay. */
 void nib_engine_draft_choose(nib_engine *e, uint32_t n_tok, double work);
-/* What became of them; the id behind them is drawn. */
+/* What became of them; the id behind them is drawn, and others may be jumped over behind it. */
 void nib_engine_draft_learn(nib_engine *e, nib_engine_choice *c, uint32_t n_guessed, uint32_t n_right);
 
 /* accept.c. What the rows of logits of a turn mean for a choice. It may be freed by this. */
