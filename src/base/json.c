@@ -29,11 +29,12 @@ bool nib_json_is_deeper(nib_str text, int most) {
 
 /* The last number of a buffer, from `start` on: it is made to fit. */
 static void fit(nib_buf *out, size_t start) {
+    char *end;
     if (!nib_buf_cstr(out)) return;
     errno = 0;
     (void)strtoll(out->ptr + start, NULL, 10);
     bool is_long = errno == ERANGE && !strpbrk(out->ptr + start, ".eE");
-    if (isinf(strtod(out->ptr + start, NULL))) {
+    if (isinf(strtod(out->ptr + start, &end)) && !*end) {
         out->len = start + (out->ptr[start] == '-');
         nib_buf_printf(out, "%.17g", DBL_MAX);
     } else if (is_long) {
