@@ -214,6 +214,7 @@ static void test_nothing_allowed(void **state) {
         assert_int_equal(id, NIB_TOKEN_NONE);
         assert_non_null(strstr(err.message, "mask and bias"));
         assert_int_equal(nib_sampler_sample(s, hopeless, NULL, 0, &id, &err), NIB_E_NUMERIC);
+        nib_sampler_hint(s, hopeless);
         assert_int_equal(nib_sampler_sample(s, NULL, NULL, 0, &id, &err), NIB_E_ARG);
         draw(s, NULL, 0); /* and it goes on working */
         nib_sampler_free(s);

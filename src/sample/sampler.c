@@ -169,12 +169,13 @@ void nib_sampler_hint(nib_sampler *s, const float *best) {
 
 nib_status nib_sampler_sample(nib_sampler *s, const float *logits, const uint32_t *mask, uint64_t pos, nib_token *id,
                               nib_error *err) {
+    const float *best = s->hint;
+    s->hint = NULL;
     *id = s->drawn = NIB_TOKEN_NONE;
     if (!logits) return nib_fail(err, NIB_E_ARG, "logits is NULL; a row of %u logits expected", s->n_vocab);
     s->pos = pos;
     s->n_draws = 0;
-    nib_sample_set_begin(&s->set, logits, s->hint, mask);
-    s->hint = NULL;
+    nib_sample_set_begin(&s->set, logits, best, mask);
     run_chain(s);
     if (nib_sample_set_max(&s->set) == -INFINITY) return fail_empty(s, logits, err);
     if (s->params.temp <= 0) {
