@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 enum { N_WORDS = 3000, N_TOKENS = GRAMMAR_BYTE_IDS + 256 + N_WORDS, N_MASK = (N_TOKENS + 31) / 32 };
-static char g_words[N_WORDS][64];
+static char g_words[N_WORDS][80]; /* 39 bytes twice */
 static nib_grammar_vocab *g_vocab;
 
 /* Words of the pieces that grammars tell apart. */

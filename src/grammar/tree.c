@@ -148,7 +148,7 @@ static bool add_branch(maker *m, uint32_t lo, uint32_t hi) {
     bool ok = add_node(m, (range){0, lo, hi, 1}, 0);
     while (ok && m->n_stack) ok = add_children(m, m->stack[--m->n_stack]);
     if (!ok) return false;
-        uint8_t groups = m->entries[lo].groups >> NIB_GRAMMAR_OTHER ? 0 : m->entries[lo].groups;
+    uint8_t groups = m->entries[lo].groups >> NIB_GRAMMAR_OTHER ? 0 : m->entries[lo].groups;
     t->branches[t->n_branches++] = (nib_grammar_branch){node, hi, t->nodes[node].max_chars, groups};
     return true;
 }
