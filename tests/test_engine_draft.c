@@ -107,8 +107,9 @@ static void check_form(const engine_fixture *f, nib_grammar *grammar, bool jumps
 
 static void test_grammar(void **state) {
     (void)state;
-    static const char *const patterns[] = {"([0-9]{2}[a-f]){20}", "([a-f] of [0-9]; ){8}", "(name: [a-c], number: 0[0-9]; ){4}"};
-    static const size_t lens[] = {60, 64, 84};
+    static const char *const patterns[] = {"([0-9]{2}[a-f]){20}", "([a-f] of [0-9]; ){8}", "(name: [a-c], number: 0[0-9]; ){4}",
+                                           "[a-c]( of){40}[0-9]"};
+    static const size_t lens[] = {60, 64, 84, 122};
     engine_fixture f;
     nib_error err;
     nib_grammar_vocab *vocab;
@@ -117,7 +118,7 @@ static void test_grammar(void **state) {
     engine_open_model(&f, "llama");
     config.syntax = NIB_SYNTAX_REGEX;
     assert_int_equal(nib_grammar_vocab_new(&vocab, f.tok, &err), NIB_OK);
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 8; i++) {
         const char *pattern = patterns[i / 2];
         assert_int_equal(nib_grammar_new(&grammar, pattern, strlen(pattern), vocab, &config, &err), NIB_OK);
         check_form(&f, grammar, i % 2, lens[i / 2]);

@@ -178,7 +178,8 @@ static nib_status jump(nib_engine *e, nib_engine_choice *c, uint32_t *n_guesses,
 }
 
 /* The rows of the next id and of guesses behind it, from `row` on: each is drawn from as long as the guess before was right. What
- * is forced is right. Behind each that is drawn there may be a jump, with guesses and without. */
+ * is forced is right. Behind each that is drawn, and behind no other, there may be a jump: with guesses and rows that are told of,
+ * and without. */
 static void accept_rows(nib_engine *e, nib_engine_choice *c, uint32_t row, uint32_t n_guessed) {
     nib_error err;
     nib_finish finish;
@@ -188,10 +189,11 @@ static void accept_rows(nib_engine *e, nib_engine_choice *c, uint32_t row, uint3
     c->n_ahead = 0;
     do {
         nib_token guess = n_right < n_guessed ? c->ids[c->n_ids] : NIB_TOKEN_NONE;
+        bool is_forced = c->n_forced > 0;
         status = next_token(e, c, row + n_right, &is_last, &finish, &err);
         is_right = status == NIB_OK && guess == c->ids[c->n_ids - 1];
         n_right += is_right;
-        if (status != NIB_OK || is_last || c->n_forced || !c->stream->jump_ahead) continue;
+        if (status != NIB_OK || is_last || is_forced || !c->stream->jump_ahead) continue;
         uint32_t n_left = is_right ? n_guessed - n_right : 0;
         status = jump(e, c, &n_left, &is_last, &finish, &err);
         if (is_right) n_guessed = n_right + n_left;
