@@ -138,13 +138,11 @@ static nib_status prefill(loop *l, nib_error *err) {
     return nib_cli_session_prefill(l->s, p->prompt + p->n_cached, p->n_prompt - p->n_cached, err);
 }
 
-enum { MOST_AHEAD = 256 }; /* steps that a matcher can take back */
-
 /* Tokens that fit the batch, the context and -n beside the one that waits, with one left to sample. */
 static size_t most_to_jump(const loop *l, uint32_t length) {
     size_t most = nib_context_n_batch(l->s->ctx) - 1, left = nib_context_n_ctx(l->s->ctx) - length - 1;
     if (left < most) most = left;
-    if (most > MOST_AHEAD) most = MOST_AHEAD;
+    if (most > NIB_MATCHER_HISTORY) most = NIB_MATCHER_HISTORY;
     size_t wanted = l->params->n_predict < 0 ? most : (size_t)l->params->n_predict - l->out->ids.n - 1;
     return wanted < most ? wanted : most;
 }

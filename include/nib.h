@@ -843,7 +843,8 @@ NIB_API nib_str nib_matcher_forced(nib_matcher *matcher);
 NIB_API nib_str nib_matcher_expected(nib_matcher *matcher);
 NIB_API bool nib_matcher_may_end(const nib_matcher *matcher);  /* the text so far is complete */
 NIB_API bool nib_matcher_must_end(const nib_matcher *matcher); /* … and nothing can follow */
-/* Takes back the last n steps; NIB_E_ARG for more than 256 or than there were. */
+/* Takes back the last n steps; NIB_E_ARG for more than NIB_MATCHER_HISTORY or than there were. */
+#define NIB_MATCHER_HISTORY 256
 NIB_API nib_status nib_matcher_rollback(nib_matcher *matcher, uint32_t n, nib_error *err);
 /* Appends the tokens of the text that must come next to *out, as the tokenizer cuts it, at most `most` of them, and takes them as
  * steps. The last one of the text is left out, as its token may go on behind it, unless that ends everything. */

@@ -9,7 +9,6 @@
 
 #include <string.h>
 
-#define MOST_AHEAD 32 /* ids of one jump: they are computed in one turn, if there is time */
 
 static bool is_among(const nib_token *ids, uint32_t n, nib_token id) {
     for (uint32_t i = 0; i < n; i++)
@@ -159,7 +158,7 @@ static nib_status jump(nib_engine *e, nib_engine_choice *c, uint32_t *n_guesses,
     nib_stream *s = c->stream;
     uint32_t room = s->n_max - c->n_ids - 1;
     s->jumped.n = 0;
-    NIB_TRY(nib_matcher_jump(c->matcher, e->tok, room < MOST_AHEAD ? room : MOST_AHEAD, &s->jumped, err));
+    NIB_TRY(nib_matcher_jump(c->matcher, e->tok, room < NIB_MATCHER_HISTORY ? room : NIB_MATCHER_HISTORY, &s->jumped, err));
     size_t n = n_allowed(c, &s->jumped);
     if (n < s->jumped.n) NIB_TRY(nib_matcher_rollback(c->matcher, (uint32_t)(s->jumped.n - n), err));
     s->jumped.n = n;

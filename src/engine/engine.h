@@ -180,7 +180,8 @@ uint32_t nib_engine_pages_left(const nib_engine *e);
 uint32_t nib_engine_pages_usable(const nib_engine_choice *c);
 /* Gives a choice a sequence that begins with what the tree has. False: too few pages for it now. */
 bool nib_engine_pages_start(nib_engine *e, nib_engine_choice *c);
-/* Where other owners have all sequences, one of them several, and the owner of this one none: a sequence becomes free. */
+/* Where other owners have all sequences, one of them several, and the owner of this one none, for which there are pages: a sequence
+ * becomes free. */
 bool nib_engine_pages_make_place(nib_engine *e, const nib_engine_choice *c);
 /* Gives a choice a copy of the sequence of another. False: no sequence is free, or too few pages. */
 bool nib_engine_pages_fork(nib_engine *e, const nib_engine_choice *from, nib_engine_choice *c);

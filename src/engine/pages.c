@@ -112,6 +112,7 @@ static void preempt(nib_engine *e, nib_engine_choice *c) {
 
 bool nib_engine_pages_make_place(nib_engine *e, const nib_engine_choice *c) {
     nib_engine_choice *last = NULL; /* the most junior of an owner that has several */
+    if ((uint64_t)pages_of(c->n_ids) + pages_promised(e) > nib_engine_pages_left(e)) return false;
     for (uint32_t i = 0; i < e->n_running; i++) {
         nib_engine_choice *r = e->running[i];
         if (r->item.account == c->item.account) return false;

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { HISTORY = 256, RING = HISTORY + 2, MAX_FORCED = 4096 };
+enum { HISTORY = NIB_MATCHER_HISTORY, RING = HISTORY + 2, MAX_FORCED = 4096 };
 
 struct nib_matcher {
     nib_grammar *g;
