@@ -6,6 +6,8 @@
 #include "sample/order.h"
 #include "sample/sampler.h"
 
+#include <string.h>
+
 static bool has_bit(const uint32_t *bits, nib_token id) {
     return bits[id / 32] >> id % 32 & 1;
 }
@@ -16,24 +18,28 @@ static void set_bit(uint32_t *bits, nib_token id) {
 
 /* Puts breakers of one token into the bits and the longer ones into the list, ordered by their first token. */
 static bool read_breakers(nib_sample_dry *dry, const nib_sampler_params *params) {
-    size_t n = params->n_dry_breakers, n_ids = 0;
-    for (size_t i = 0; i < n; i++) n_ids += params->dry_breaker_lengths[i];
+    size_t n = 0, n_ids = 0; /* of those that are longer than a token: a vocabulary has many of the others */
+    for (size_t i = 0; i < params->n_dry_breakers; i++)
+        if (params->dry_breaker_lengths[i] > 1) n++, n_ids += params->dry_breaker_lengths[i];
     struct nib_sample_dry_breaker *found = nib_alloc(n, sizeof *found);
     uint64_t *keys = nib_alloc(n, 2 * sizeof *keys);
     dry->breakers = nib_alloc(n, sizeof *dry->breakers);
     dry->ids = nib_alloc(n_ids, sizeof *dry->ids);
     bool is_ok = found && keys && dry->breakers && dry->ids && n_ids <= UINT32_MAX;
     if (is_ok) {
-        for (size_t i = 0; i < n_ids; i++) dry->ids[i] = params->dry_breakers[i];
-        for (size_t i = 0, first = 0; i < n; first += params->dry_breaker_lengths[i++]) {
-            if (params->dry_breaker_lengths[i] == 1) {
-                set_bit(dry->single, dry->ids[first]);
-                continue;
+        const nib_token *ids = params->dry_breakers;
+        uint32_t first = 0;
+        for (size_t i = 0; i < params->n_dry_breakers; i++) {
+            uint32_t length = params->dry_breaker_lengths[i];
+            set_bit(length == 1 ? dry->single : dry->is_head, ids[0]);
+            if (length > 1) {
+                memcpy(dry->ids + first, ids, length * sizeof *ids);
+                keys[dry->n_breakers] = (uint64_t)(uint32_t)ids[0] << 32 | dry->n_breakers;
+                found[dry->n_breakers].first = first;
+                found[dry->n_breakers++].length = length;
+                first += length;
             }
-            set_bit(dry->is_head, dry->ids[first]);
-            keys[dry->n_breakers] = (uint64_t)(uint32_t)dry->ids[first] << 32 | dry->n_breakers;
-            found[dry->n_breakers].first = (uint32_t)first;
-            found[dry->n_breakers++].length = params->dry_breaker_lengths[i];
+            ids += length;
         }
         nib_sample_order_sort(keys, keys + n, dry->n_breakers);
         for (size_t i = 0; i < dry->n_breakers; i++) dry->breakers[i] = found[(uint32_t)keys[i]];
