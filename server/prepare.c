@@ -117,7 +117,8 @@ static void cut_prompt(const nib_server_ask *ask, nib_server_prompt *p) {
     nib_token *ids = p->ids.ids;
     size_t n = p->ids.n, most = ask->truncate;
     if (!most || n <= most) return;
-    bool has_bos = (p->text.ptr ? ask->add_special : ask->chat != NULL) && nib_tokenizer_add_bos(tok) && ids[0] == nib_tokenizer_special(tok, "bos");
+    bool is_made = p->text.ptr ? ask->add_special : ask->chat != NULL;
+    bool has_bos = is_made && nib_tokenizer_add_bos(tok) && ids[0] == nib_tokenizer_special(tok, "bos");
     size_t n_left = most - has_bos;
     if (!ask->cuts_end) memmove(ids + has_bos, ids + n - n_left, n_left * sizeof *ids);
     p->ids.n = most;
