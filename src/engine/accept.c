@@ -57,9 +57,11 @@ static nib_status make_mask(const nib_engine *e, nib_engine_choice *c, const uin
     const nib_stream *s = c->stream;
     uint32_t n_vocab = nib_model_n_vocab(e->model);
     bool is_early = c->usage.n_generated < s->min_tokens;
-    *mask = c->matcher || is_early || s->ignore_eos || s->allowed ? c->mask : NULL;
+    *mask = NULL;
+    if (!c->matcher && !is_early && !s->ignore_eos && !s->allowed) return NIB_OK;
+    *mask = c->mask;
     if (c->matcher) NIB_TRY(nib_matcher_mask(c->matcher, c->mask, n_vocab, err));
-    else if (*mask) memset(c->mask, 0xff, ((size_t)n_vocab + 31) / 32 * sizeof *c->mask);
+    else memset(c->mask, 0xff, ((size_t)n_vocab + 31) / 32 * sizeof *c->mask);
     if (is_early || s->ignore_eos) forbid(c->mask, s->ends, s->n_ends);
     if (is_early) forbid(c->mask, s->stop_ids, s->n_stop_ids);
     if (c->matcher && (is_early || s->ignore_eos) && is_empty(c->mask, n_vocab))
