@@ -71,6 +71,16 @@ static inline float nib_sample_lanes_max(const float *x, bool *is_ok) {
     return a > b ? a : b;
 }
 
+/* y: the lanes of x whose bits are set in allowed, -infinity elsewhere. */
+static inline void nib_sample_lanes_mask(const float *x, uint32_t allowed, float *y) {
+    for (int i = 0; i < NIB_SAMPLE_VECTORS; i++) {
+        int32_t bits = (int32_t)(allowed >> 4 * i & 15);
+        nib_sample_i4 is_in = ((nib_sample_i4){bits, bits, bits, bits} & (nib_sample_i4){1, 2, 4, 8}) != 0;
+        nib_sample_f4 v = nib_sample_select(is_in, nib_sample_load(x + 4 * i), nib_sample_all(-INFINITY));
+        memcpy(y + 4 * i, &v, sizeof v);
+    }
+}
+
 /* Sums over many blocks: four lanes, in float within a block of 32 and in double over the blocks. */
 typedef struct nib_sample_sums {
     double a[4], b[4];

@@ -59,6 +59,10 @@ static const float *block(const nib_sample_set *set, size_t b, float tmp[LANES])
     const float *x = set->values + first;
     uint32_t allowed = set->mask ? set->mask[b] : UINT32_MAX, patched = set->is_patched ? set->patched[b] : 0;
     if (len == LANES && allowed == UINT32_MAX && !patched) return x;
+    if (len == LANES && !patched) {
+        nib_sample_lanes_mask(x, allowed, tmp);
+        return tmp;
+    }
     for (size_t j = 0; j < LANES; j++) {
         if (j >= len || !(allowed >> j & 1)) tmp[j] = -INFINITY;
         else tmp[j] = patched >> j & 1 ? set->patch[first + j] : x[j];
