@@ -138,9 +138,13 @@ static inline float *nib_cpu_row(const nib_cpu *cpu, int buffer, uint32_t row) {
     return cpu->buffers[buffer] + (size_t)row * cpu->plan->buffers[buffer].width;
 }
 
-/* The best of each block of a row of logits. */
+/* The best of each block of a row of logits, and how many there are. */
+static inline size_t nib_cpu_n_best(const nib_cpu *cpu) {
+    return ((size_t)cpu->plan->n_vocab + NIB_BLOCK_VALUES - 1) / NIB_BLOCK_VALUES;
+}
+
 static inline float *nib_cpu_best_row(const nib_cpu *cpu, uint32_t row) {
-    return cpu->best + (size_t)row * ((cpu->plan->n_vocab + NIB_BLOCK_VALUES - 1) / NIB_BLOCK_VALUES);
+    return cpu->best + row * nib_cpu_n_best(cpu);
 }
 
 static inline void *nib_cpu_scratch(const nib_cpu *cpu, int index) {

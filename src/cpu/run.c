@@ -78,8 +78,7 @@ static void lay_out(nib_cpu *cpu, layout *l) {
         uint32_t rows = (int)i == plan->logits ? cpu->config.n_logits : cpu->config.n_tok;
         cpu->buffers[i] = take(l, rows, (size_t)plan->buffers[i].width * sizeof(float));
     }
-    uint32_t n_blocks = (plan->n_vocab + NIB_BLOCK_VALUES - 1) / NIB_BLOCK_VALUES;
-    cpu->best = take(l, cpu->config.n_logits, n_blocks * sizeof *cpu->best);
+    cpu->best = take(l, cpu->config.n_logits, nib_cpu_n_best(cpu) * sizeof *cpu->best);
     /* An act lives from the step that writes it to the product right after, so two places serve them all in turn. */
     size_t n_act = 0;
     for (size_t i = 0; i < plan->n_acts; i++)

@@ -197,7 +197,7 @@ class Life(Case):
         self.assertEqual(server.process.wait(PATIENCE), 0)
 
     def test_second_signal(self):
-        server = self.spawn("-c", 4096)
+        server = self.spawn("-c", 4096, "--shutdown-timeout", 3600)
         fields = {"messages": [{"role": "user", "content": "Count"}], "ignore_eos": True}
         s = server.open_stream(CHAT, fields)
         whole = server.send(CHAT, fields)
@@ -222,6 +222,6 @@ class Life(Case):
             return int(fields[13]) + int(fields[14])
         before = cpu()
         time.sleep(3)
-        self.assertLessEqual(cpu() - before, 60) # of 300 ticks; it is 1 or 2 on a machine that does nothing else
+        self.assertLessEqual(cpu() - before, 3) # of 300 ticks, whatever else the machine does
         for c in clients:
             c.close()

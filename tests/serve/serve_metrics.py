@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import time
 
-from harness import CHAT, FOLDER, PATIENCE, Case, Config
+from harness import CHAT, FOLDER, PATIENCE, Case
 
 LINE = re.compile(r'(nib_[a-z0-9_]+)(\{(?:[a-z_]+="(?:[^"\\]|\\.)*",?)+\})? (\S+)$')
 
