@@ -226,6 +226,14 @@ static bool parse_sample(const json_t *o, sample *out) {
     return out->n_tok > 0 && out->x > 0 && out->macs > 0 && out->share > 0;
 }
 
+/* No step takes longer than one that is larger in both ways. Where clocks say so the smaller one was disturbed: noise only
+ * ever adds. */
+static void let_larger_bound_smaller(kind *k) {
+    for (point *small = k->points; small < k->points + k->n_points; small++)
+        for (const point *large = small; large < k->points + k->n_points; large++)
+            if (large->x >= small->x && large->seconds < small->seconds) small->seconds = large->seconds;
+}
+
 /* False when there are not at least two sizes for each number of tokens, in order. */
 static bool read_samples(const nib_cli_calibration *c, kind *k, bool is_float, const json_t *samples) {
     size_t n = json_array_size(samples), same = 2;
@@ -240,6 +248,7 @@ static bool read_samples(const nib_cli_calibration *c, kind *k, bool is_float, c
         k->points[i] = (point){s.n_tok, s.x, bound(c, &s, is_float, &c->limit) / s.share};
     }
     k->n_points = n;
+    let_larger_bound_smaller(k);
     return n > 0 && same >= 2;
 }
 
@@ -335,17 +344,20 @@ static double at(const kind *k, size_t first, double x) {
     return seconds > least ? seconds : least;
 }
 
-/* Seconds of a step: between the next smaller and larger number of tokens; beyond the last they grow with it. */
+/* Seconds of a step: between the next smaller and larger number of tokens; beyond the last they grow with it. Lines that
+ * go on below the samples may cross: more tokens still never take less. */
 static double step_seconds(const kind *k, double n_tok, double x_per_tok, bool x_grows) {
-    size_t high = 0, low = 0;
-    for (size_t i = 1; i < k->n_points && k->points[high].n_tok < n_tok; i++)
-        if (k->points[i].n_tok != k->points[high].n_tok) low = high, high = i;
-    double n_high = k->points[high].n_tok, n_low = k->points[low].n_tok;
-    double top = at(k, high, x_grows ? x_per_tok * n_high : x_per_tok);
-    if (n_tok >= n_high) return top * n_tok / n_high;
-    if (high == low) return top;
-    double bottom = at(k, low, x_grows ? x_per_tok * n_low : x_per_tok);
-    return between(bottom, top, (n_tok - n_low) / (n_high - n_low));
+    double n_low = 0, low = 0;
+    for (size_t i = 0; i < k->n_points; i++) {
+        double n = k->points[i].n_tok;
+        if (n == n_low) continue;
+        double high = at(k, i, x_grows ? x_per_tok * n : x_per_tok);
+        if (high < low) high = low;
+        if (n >= n_tok) return n_low ? between(low, high, (n_tok - n_low) / (n - n_low)) : high;
+        n_low = n;
+        low = high;
+    }
+    return low * n_tok / n_low;
 }
 
 static double seconds_of(const nib_cli_calibration *c, const nib_step_info *step, nib_cli_batch_shape shape) {
