@@ -141,7 +141,7 @@ def batches():
     shares = {n: [] for n in rates}
     for _ in range(OPT.rounds):
         for n in rates:
-            rates[n].append(1e3 * n / load(server, n, n, prompt_tokens=16, max_tokens=160)["tpot_ms"]["p50"])
+            rates[n].append(1e3 * n / load(server, n, n, prompt_tokens=16, max_tokens=160)["itl_ms"]["p50"])  # prompts of others apart
             prompt = nib("bench", "-m", Config.model, "-p", n, "-n", 0, "-d", 100, "-r", 5, *threads)[0]["mean"]
             shares[n].append(rates[n][-1] / min(n * rates[1][-1], prompt))
     for n in rates:

@@ -33,6 +33,14 @@ static void test_gives_way(void **state) {
     assert_int_equal(c.n, 3);
 }
 
+/* A thread is worth its place while it waits for less than its part of the work; what a look cannot tell is not counted. */
+static void test_lateness(void **state) {
+    (void)state;
+    assert_true(nib_crowd_late(2) > 0.3 && nib_crowd_late(2) < 0.5);
+    assert_true(nib_crowd_late(4) < nib_crowd_late(2));
+    assert_true(nib_crowd_late(64) >= 0.1);
+}
+
 /* A neighbour that stays: trials fail and become seldom. */
 static void test_neighbour_stays(void **state) {
     (void)state;
@@ -67,8 +75,8 @@ static void test_neighbour_goes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_is_well), cmocka_unit_test(test_gives_way), cmocka_unit_test(test_neighbour_stays),
-        cmocka_unit_test(test_neighbour_goes),
+        cmocka_unit_test(test_all_is_well), cmocka_unit_test(test_gives_way), cmocka_unit_test(test_lateness),
+        cmocka_unit_test(test_neighbour_stays), cmocka_unit_test(test_neighbour_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,13 @@
 
 #define FIRST_PAUSE 0.5
 #define LONGEST_PAUSE 16.0
+#define PATIENCE 0.1  /* part of the time that a thread of a large team may wait */
 #define TRUST 2.0 /* seconds that all threads must go well before trials come quickly again */
+
+double nib_crowd_late(int n) {
+    double fair = 0.8 / n;
+    return fair > PATIENCE ? fair : PATIENCE;
+}
 
 void nib_crowd_init(nib_crowd *crowd, int n_most) {
     *crowd = (nib_crowd){.n_most = n_most, .n = n_most, .pause = FIRST_PAUSE};

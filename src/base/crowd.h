@@ -9,15 +9,17 @@
 
 #include <stdbool.h>
 
-/* A thread is late when it waited for a CPU for more than this part of the time. */
-#define NIB_CROWD_LATE 0.1
-
 typedef struct nib_crowd {
     int n_most, n;      /* threads at most, and now */
     bool is_trial;      /* n was raised and nothing is known since */
     double pause;       /* seconds between trials */
     double trial_at, trusted_at;
 } nib_crowd;
+
+/* A thread of n that run is late when it waited for a CPU for more than this part of the time. The others waited with it, so
+ * n of them did at best the work of n (1 - part), without it n - 1 would have done theirs: below 1 / n it is worth its place.
+ * Large teams are patient, for a hundredth of the time is less than what the look can tell. */
+double nib_crowd_late(int n);
 
 void nib_crowd_init(nib_crowd *crowd, int n_most);
 /* At the time `now` (seconds), after some runs with crowd->n threads of which n_late were late: sets crowd->n. */

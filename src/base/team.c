@@ -113,7 +113,7 @@ void nib_team_barrier(nib_team *team) {
 /* Notes how long the calling thread has waited; counts it when that was too long. */
 static void look(nib_team *team, double *waited) {
     double now = nib_sys_cpu_waited();
-    if (team->is_compared && now - *waited > NIB_CROWD_LATE * team->busy) atomic_fetch_add(&team->late, 1);
+    if (team->is_compared && now - *waited > nib_crowd_late(team->n_active) * team->busy) atomic_fetch_add(&team->late, 1);
     *waited = now;
 }
 
