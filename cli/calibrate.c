@@ -1,8 +1,8 @@
 /* cli/calibrate.c - kinds of steps in -> shares of the bound that meters see, kept as JSON -> seconds of any batch out.
  *
  * A sample is the share of its bound that a step of some size reaches with some number of tokens. Limits are measured
- * right before and after it, so that a share does not depend on how fast the machine happened to be; the limits that are
- * kept turn it into seconds again. x is the size that the time grows with: weights of a product, positions that attention
+ * in turn with it, so that a share does not depend on how fast the machine happened to be; the limits that are kept turn it
+ * into seconds again. x is the size that the time grows with: weights of a product, positions that attention
  * sees, values of a row. Between samples lines are drawn, over x and over the number of tokens; two sizes tell what grows
  * and what does not, barriers above all. */
 #include "calibrate.h"
@@ -15,7 +15,19 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { N_WARM = 4, N_RUNS = 7, SET_STEP = 16, MAX_SET = 256 /* MiB */, MAX_POINTS = 16, MAX_KINDS = 32, KEY_SIZE = 160 };
+#define WARM_SECONDS 0.05 /* new threads may begin on one CPU; the kernel moves them apart after some 30 ms, mostly */
+
+enum {
+    N_WARM = 4,
+    N_ROUNDS = 7,
+    N_PASSES = 3,
+    SET_STEP = 16, /* MiB */
+    MAX_SET = 256,
+    MAX_POINTS = 16,
+    MAX_KINDS = 32,
+    KEY_SIZE = 160,
+    CHUNKS = 1 << 20, /* as a number of tokens */
+};
 
 typedef struct point {
     double n_tok, x, seconds; /* of a step */
@@ -23,7 +35,7 @@ typedef struct point {
 
 typedef struct kind { /* steps that one set of samples answers for */
     char key[KEY_SIZE];
-    point points[MAX_POINTS]; /* by number of tokens, then by x */
+    point points[MAX_POINTS]; /* by number of tokens (CHUNKS: attention of a prefill), then by x */
     size_t n_points;
 } kind;
 
@@ -39,13 +51,13 @@ struct nib_cli_calibration {
 
 typedef struct size { /* one sample to take */
     nib_step_info step;
-    uint32_t n_tok, n_past;
+    uint32_t n_seq, n_tok, n_past; /* n_seq 0: it does not matter */
     uint64_t n_bytes;
     double x;
 } size;
 
 typedef struct sample {
-    double n_tok, x;
+    double n_seq, n_tok, x;
     double set_bytes, bytes, macs; /* of all steps of a run; of one step */
     double share;                  /* of the bound; of steps by row, which have none, of a multiplication a value */
 } sample;
@@ -79,16 +91,20 @@ static size_t row_sizes(const nib_cli_calibration *c, const nib_step_info *like,
     return n;
 }
 
-/* One token for decode, where threads share contexts by segments of 512 positions and long ones are shared best; a chunk
- * for prefill. A window would only cut positions off. */
+/* One token for decode, where threads share contexts by segments of 512 positions and long ones are shared best; one token of each of
+ * many sequences, which threads share as they are; chunks for prefill. A window would only cut positions off. */
 static size_t attention_sizes(const nib_step_info *like, size *out) {
-    static const uint32_t n_tok[] = {1, 1, 1, 1, 256, 256}, past[] = {31, 479, 1023, 4095, 64, 2048};
-    for (size_t i = 0; i < sizeof past / sizeof past[0]; i++) {
-        out[i] = (size){.step = *like, .n_tok = n_tok[i], .n_past = past[i], .n_bytes = n_tok[i] == 1 ? 32 << 20 : 0};
+    static const struct {
+        uint32_t n_seq, n_tok, past;
+    } all[] = {{1, 1, 31}, {1, 1, 479}, {1, 1, 1023}, {1, 1, 4095}, {16, 16, 31}, {16, 16, 479}, {1, 16, 0}, {1, 256, 64}, {1, 256, 2048}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        double each = all[i].n_tok / all[i].n_seq;
+        out[i] = (size){.step = *like, .n_seq = all[i].n_seq, .n_tok = all[i].n_tok, .n_past = all[i].past};
+        out[i].n_bytes = each == 1 ? 32 << 20 : 0;
         out[i].step.window = 0;
-        out[i].x = (double)n_tok[i] * past[i] + n_tok[i] * (n_tok[i] + 1.0) / 2;
+        out[i].x = all[i].n_seq * (each * all[i].past + each * (each + 1) / 2);
     }
-    return sizeof past / sizeof past[0];
+    return sizeof all / sizeof all[0];
 }
 
 static bool is_op(const nib_step_info *step, const char *op) {
@@ -137,19 +153,18 @@ static void close_meters(nib_cli_calibration *c) {
 }
 
 static double rate(const nib_cli_calibration *c, nib_meter *meter, unsigned n_warm) {
-    double seconds[3];
     for (unsigned i = 0; i < n_warm; i++) nib_meter_run(meter, c->config.n_threads);
-    for (size_t i = 0; i < 3; i++) seconds[i] = nib_meter_run(meter, c->config.n_threads);
-    return (double)(nib_meter_bytes(meter) + nib_meter_macs(meter)) / nib_cli_median(seconds, 3);
+    double seconds = nib_meter_run(meter, c->config.n_threads);
+    return (double)(nib_meter_bytes(meter) + nib_meter_macs(meter)) / seconds;
 }
 
-static nib_cli_limit limits_now(const nib_cli_calibration *c) {
+/* What bounds a step, at this moment: reading, after the set has come back to the caches that hold it, and one of the peaks. */
+static nib_cli_limit limits_now(const nib_cli_calibration *c, bool is_float) {
     nib_cli_limit limit = {.n_threads = c->config.n_threads, .n_peaks = 1};
-    double read = rate(c, c->read, N_WARM);
+    double read = rate(c, c->read, 1);
     for (size_t i = 0; i < NIB_CLI_N_SETS; i++) limit.read_bytes[i] = read;
     snprintf(limit.peaks[0].isa, sizeof limit.peaks[0].isa, "%s", nib_model_isa(c->config.model));
-    limit.peaks[0].int8_macs = rate(c, c->int8, 0);
-    limit.peaks[0].f32_macs = rate(c, c->f32, 0);
+    *(is_float ? &limit.peaks[0].f32_macs : &limit.peaks[0].int8_macs) = rate(c, is_float ? c->f32 : c->int8, 0);
     return limit;
 }
 
@@ -162,6 +177,7 @@ static double bound(const nib_cli_calibration *c, const sample *s, bool is_float
 
 static json_t *sample_json(const sample *s) {
     json_t *o = json_object();
+    nib_cli_json_set_real(o, "sequences", s->n_seq);
     nib_cli_json_set_real(o, "tokens", s->n_tok);
     nib_cli_json_set_real(o, "x", s->x);
     nib_cli_json_set_real(o, "set_bytes", s->set_bytes);
@@ -171,28 +187,44 @@ static json_t *sample_json(const sample *s) {
     return o;
 }
 
+/* The share that one meter reaches: the median of some rounds, each right after the limits and after a run that brings back what
+ * the limits took from the caches. */
+static double share_of(const nib_cli_calibration *c, nib_meter *meter, const sample *s, bool is_float) {
+    double shares[N_ROUNDS], spent = 0;
+    for (size_t i = 0; i < N_WARM || spent < WARM_SECONDS; i++) spent += nib_meter_run(meter, c->config.n_threads);
+    for (size_t i = 0; i < N_ROUNDS; i++) {
+        nib_cli_limit now = limits_now(c, is_float);
+        nib_meter_run(meter, c->config.n_threads);
+        shares[i] = bound(c, s, is_float, &now) / (nib_meter_run(meter, c->config.n_threads) / (double)nib_meter_steps(meter));
+    }
+    return nib_cli_median(shares, N_ROUNDS);
+}
+
+/* Short runs take the best of several passes with new threads: a moment in which another program has a CPU is longer than a pass. */
 static nib_status take_sample(const nib_cli_calibration *c, const size *z, bool is_float, json_t *samples, nib_error *err) {
     nib_meter_config config = NIB_METER_CONFIG_INIT;
-    nib_meter *meter;
-    double seconds[N_RUNS];
+    sample s = {.n_seq = z->n_seq, .n_tok = z->n_tok, .x = z->x};
     config.kind = NIB_METER_STEP;
     config.isa = nib_model_isa(c->config.model);
     config.n_threads = c->config.n_threads;
     config.step = &z->step;
+    config.n_seq = z->n_seq ? z->n_seq : 1;
     config.n_tok = z->n_tok;
     config.n_past = z->n_past;
     config.n_bytes = z->n_bytes;
     config.k_type = c->config.k_type;
     config.v_type = c->config.v_type;
-    NIB_TRY(nib_meter_new(&meter, &config, err));
-    double n = (double)nib_meter_steps(meter), macs = (double)nib_meter_macs(meter);
-    sample s = {z->n_tok, z->x, (double)nib_meter_bytes(meter), (double)nib_meter_bytes(meter) / n, macs > 0 ? macs / n : z->x, 0};
-    nib_cli_limit before = limits_now(c);
-    for (size_t i = 0; i < N_WARM; i++) nib_meter_run(meter, c->config.n_threads);
-    for (size_t i = 0; i < N_RUNS; i++) seconds[i] = nib_meter_run(meter, c->config.n_threads);
-    nib_cli_limit after = limits_now(c);
-    nib_meter_free(meter);
-    s.share = (bound(c, &s, is_float, &before) + bound(c, &s, is_float, &after)) / 2 / (nib_cli_median(seconds, N_RUNS) / n);
+    for (int pass = 0; pass < (z->n_bytes ? 1 : N_PASSES); pass++) {
+        nib_meter *meter;
+        NIB_TRY(nib_meter_new(&meter, &config, err));
+        double n = (double)nib_meter_steps(meter), macs = (double)nib_meter_macs(meter);
+        s.set_bytes = (double)nib_meter_bytes(meter);
+        s.bytes = s.set_bytes / n;
+        s.macs = macs > 0 ? macs / n : z->x;
+        double share = share_of(c, meter, &s, is_float);
+        if (share > s.share) s.share = share;
+        nib_meter_free(meter);
+    }
     json_array_append_new(samples, sample_json(&s));
     return nib_cli_interrupted() ? nib_fail(err, NIB_E_CANCELLED, "measuring was stopped") : NIB_OK;
 }
@@ -217,8 +249,8 @@ static bool parse_sample(const json_t *o, sample *out) {
     const struct {
         const char *key;
         double *value;
-    } fields[] = {{"tokens", &out->n_tok}, {"x", &out->x}, {"set_bytes", &out->set_bytes}, {"bytes", &out->bytes},
-                  {"macs", &out->macs}, {"share", &out->share}};
+    } fields[] = {{"sequences", &out->n_seq}, {"tokens", &out->n_tok}, {"x", &out->x}, {"set_bytes", &out->set_bytes},
+                  {"bytes", &out->bytes}, {"macs", &out->macs}, {"share", &out->share}};
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         *fields[i].value = json_number_value(json_object_get(o, fields[i].key));
         if (*fields[i].value < 0) return false;
@@ -234,22 +266,24 @@ static void let_larger_bound_smaller(kind *k) {
             if (large->x >= small->x && large->seconds < small->seconds) small->seconds = large->seconds;
 }
 
-/* False when there are not at least two sizes for each number of tokens, in order. */
-static bool read_samples(const nib_cli_calibration *c, kind *k, bool is_float, const json_t *samples) {
+/* False when there are not at least two sizes for each number of tokens, in order; all chunks of a prefill count as one number. */
+static bool read_samples(const nib_cli_calibration *c, kind *k, const nib_step_info *step, const json_t *samples) {
     size_t n = json_array_size(samples), same = 2;
-    if (n > MAX_POINTS) return false;
+    if (n < 1 || n > MAX_POINTS) return false;
     for (size_t i = 0; i < n; i++) {
         sample s;
         if (!parse_sample(json_array_get(samples, i), &s)) return false;
+        double n_tok = s.n_tok > s.n_seq && is_op(step, "attention") ? CHUNKS : s.n_tok;
         const point *last = i ? &k->points[i - 1] : NULL;
-        bool is_next = last && s.n_tok == last->n_tok;
-        if (is_next ? s.x <= last->x : (last && s.n_tok < last->n_tok) || same < 2) return false;
+        bool is_next = last && n_tok == last->n_tok;
+        if (is_next ? s.x <= last->x : (last && n_tok < last->n_tok) || same < 2) return false;
         same = is_next ? same + 1 : 1;
-        k->points[i] = (point){s.n_tok, s.x, bound(c, &s, is_float, &c->limit) / s.share};
+        k->points[i] = (point){n_tok, s.x, bound(c, &s, multiplies_floats(step), &c->limit) / s.share};
     }
     k->n_points = n;
+    if (is_op(step, "attention") && (k->points[0].n_tok == CHUNKS || k->points[n - 1].n_tok != CHUNKS)) return false;
     let_larger_bound_smaller(k);
-    return n > 0 && same >= 2;
+    return same >= 2;
 }
 
 static const kind *find_kind(const nib_cli_calibration *c, const char *key) {
@@ -261,11 +295,10 @@ static const kind *find_kind(const nib_cli_calibration *c, const char *key) {
 /* Adds the kind of a step when it is new. *is_new: something had to be measured. */
 static nib_status add_kind(nib_cli_calibration *c, const nib_step_info *step, json_t *known, bool *is_new, nib_error *err) {
     kind fresh = {0};
-    bool is_float = multiplies_floats(step);
     key_of(c, step, fresh.key);
     if (find_kind(c, fresh.key)) return NIB_OK;
     if (c->n_kinds == MAX_KINDS) return nib_fail(err, NIB_E_LIMIT, "the model has more than %d kinds of steps", MAX_KINDS);
-    if (!read_samples(c, &fresh, is_float, json_object_get(known, fresh.key))) {
+    if (!read_samples(c, &fresh, step, json_object_get(known, fresh.key))) {
         if (!c->read) {
             nib_cli_note(c->config.term, "measuring the kernels that this model needs, once, some seconds");
             NIB_TRY(open_meters(c, err));
@@ -273,7 +306,7 @@ static nib_status add_kind(nib_cli_calibration *c, const nib_step_info *step, js
         *is_new = true;
         json_t *samples = json_array();
         nib_status status = measure(c, step, samples, err);
-        if (status == NIB_OK && !read_samples(c, &fresh, is_float, samples))
+        if (status == NIB_OK && !read_samples(c, &fresh, step, samples))
             status = nib_fail(err, NIB_E_NUMERIC, "the clock gave no time for %s", fresh.key);
         if (status == NIB_OK) json_object_set(known, fresh.key, samples);
         json_decref(samples);
@@ -348,7 +381,7 @@ static double at(const kind *k, size_t first, double x) {
  * go on below the samples may cross: more tokens still never take less. */
 static double step_seconds(const kind *k, double n_tok, double x_per_tok, bool x_grows) {
     double n_low = 0, low = 0;
-    for (size_t i = 0; i < k->n_points; i++) {
+    for (size_t i = 0; i < k->n_points && k->points[i].n_tok != CHUNKS; i++) {
         double n = k->points[i].n_tok;
         if (n == n_low) continue;
         double high = at(k, i, x_grows ? x_per_tok * n : x_per_tok);
@@ -366,10 +399,12 @@ static double seconds_of(const nib_cli_calibration *c, const nib_step_info *step
     const kind *k = find_kind(c, key);
     double rows = (double)nib_cli_step_rows(step, shape);
     if (!k || rows == 0) return 0;
-    if (is_op(step, "attention")) { /* the points of one token a sequence, or of many */
+    if (is_op(step, "attention")) {
+        double positions = (double)nib_cli_step_macs(step, shape) / (double)step->macs;
         size_t first = 0;
-        while (shape.n_tok > shape.n_seq && k->points[first].n_tok == 1) first++;
-        return at(k, first, (double)nib_cli_step_macs(step, shape) / (double)step->macs);
+        if (shape.n_tok == shape.n_seq) return step_seconds(k, (double)shape.n_seq, positions / (double)shape.n_seq, true);
+        while (k->points[first].n_tok != CHUNKS) first++;
+        return at(k, first, positions);
     }
     if (is_op(step, "matmul")) return step_seconds(k, rows, (double)step->macs, false);
     return step_seconds(k, rows, (double)(step->n_in > step->n_out ? step->n_in : step->n_out), true);
