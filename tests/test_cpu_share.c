@@ -1,4 +1,5 @@
-/* tests/test_cpu_share.c - barriers of a run: few for one token, one wherever threads exchange rows for many. */
+/* tests/test_cpu_share.c - who does which rows, and barriers: few for one token, some for a few tokens, one wherever threads exchange
+ * rows for many. */
 #include "cpu/internal.h"
 
 #include <setjmp.h>
@@ -26,6 +27,7 @@ static nib_plan_step steps[N_STEPS] = {
 
 typedef struct fixture {
     nib_plan plan;
+    nib_plan_act acts[N_ACTS];
     nib_plan_batch batch;
     nib_cpu_share shares[N_STEPS];
     nib_cpu_act_place places[N_ACTS];
@@ -36,7 +38,12 @@ typedef struct fixture {
 
 static void open_fixture(fixture *f, unsigned forms) {
     *f = (fixture){.plan = {.steps = steps, .n_steps = N_STEPS, .n_acts = N_ACTS, .logits = -1}};
-    for (int i = 0; i < N_ACTS; i++) f->forms[i] = forms;
+    for (int i = 0; i < N_ACTS; i++) {
+        f->forms[i] = forms;
+        f->acts[i].width = 576;
+    }
+    f->plan.acts = f->acts;
+    f->cpu.config.n_tok = 1024;
     f->cpu.plan = &f->plan;
     f->cpu.batch = &f->batch;
     f->cpu.shares = f->shares;
@@ -55,12 +62,57 @@ static int barriers(fixture *f, uint32_t n_tok) {
     return n;
 }
 
-static void test_one_token_needs_fewer_barriers(void **unused) {
+static void test_few_tokens_need_fewer_barriers(void **unused) {
     (void)unused;
     fixture f;
     open_fixture(&f, NIB_ACT_Q32);
-    assert_int_equal(barriers(&f, 2), 9); /* around every product and the attention */
-    assert_int_equal(barriers(&f, 1), 4); /* norm, quantise and gate are repeated by every thread, heads wait for the attention */
+    assert_int_equal(barriers(&f, 17), 9); /* around every product and the attention */
+    assert_int_equal(barriers(&f, 16), 5); /* norm, quantise and gate are repeated by every thread */
+    assert_int_equal(barriers(&f, 2), 5);
+    assert_int_equal(barriers(&f, 1), 4); /* heads wait for the attention, too */
+    f.cpu.n_active = 32;
+    assert_int_equal(barriers(&f, 16), 9); /* too much to be done 32 times */
+    assert_int_equal(barriers(&f, 2), 5);
+    f.cpu.n_active = 2;
+    f.acts[3].width = 9000;
+    assert_int_equal(barriers(&f, 16), 6);
+    assert_int_equal(nib_cpu_own_rows(&f.cpu, 9000), 7);
+    assert_int_equal(nib_cpu_own_rows(&f.cpu, 1 << 20), 1);
+    open_fixture(&f, NIB_ACT_F32);
+    assert_int_equal(barriers(&f, 2), 8); /* floats of several rows are in a buffer of all threads */
+    assert_int_equal(barriers(&f, 1), 4);
+}
+
+/* Products that gate their chunks leave one act for all threads. */
+static void test_gated_chunks_are_shared(void **unused) {
+    (void)unused;
+    fixture f;
+    open_fixture(&f, NIB_ACT_Q32);
+    steps[10].n_in = 256;
+    assert_int_equal(barriers(&f, 16), 6);
+    assert_int_equal(barriers(&f, 15), 5);
+    steps[10].n_in = 0;
+}
+
+/* Every row is somebody's, and panels stay whole where all threads have one. */
+static void test_parts(void **unused) {
+    (void)unused;
+    fixture f;
+    open_fixture(&f, NIB_ACT_Q32);
+    for (int n_threads = 1; n_threads <= 9; n_threads++)
+        for (uint32_t n = 17; n < 700; n++) {
+            uint32_t next = 0;
+            f.batch.n_tok = n;
+            f.cpu.n_active = n_threads;
+            for (int i = 0; i < n_threads; i++) {
+                nib_cpu_part p = nib_cpu_my_part(&f.cpu, &steps[3], i);
+                assert_int_equal(p.t0, next);
+                assert_true(p.t1 >= p.t0 && p.t1 <= n);
+                if (n >= 16u * (unsigned)n_threads && p.t1 < n) assert_int_equal(p.t1 % 16, 0);
+                next = p.t1;
+            }
+            assert_int_equal(next, n);
+        }
 }
 
 static void test_rows_and_heads(void **unused) {
@@ -122,7 +174,9 @@ static void test_gating_by_chunks(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_token_needs_fewer_barriers),
+        cmocka_unit_test(test_few_tokens_need_fewer_barriers),
+        cmocka_unit_test(test_gated_chunks_are_shared),
+        cmocka_unit_test(test_parts),
         cmocka_unit_test(test_rows_and_heads),
         cmocka_unit_test(test_rows_of_floats),
         cmocka_unit_test(test_gating_by_chunks),

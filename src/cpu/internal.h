@@ -23,13 +23,14 @@ typedef struct nib_cpu_block {
     uint32_t first, n;
 } nib_cpu_block;
 
-/* Who does a by-row step of a single row: one thread; each for itself, as a barrier costs more than a norm; or, head by head, those
- * that claim the heads in the attention after it. */
+/* Who does a by-row step of a few rows: one thread each of them; every thread all of them for itself, as a barrier costs more than a
+ * norm; or, of a single row and head by head, those that claim the heads in the attention after it. */
 typedef enum nib_cpu_share { NIB_SHARE_ROW, NIB_SHARE_OWN, NIB_SHARE_ATTENTION } nib_cpu_share;
 
 /* What each thread has of its own of an act: all of it, or the row of floats that it is made of. */
 typedef struct nib_cpu_act_place {
-    bool own_when_single, own_row_when_single, own_row;
+    bool own_when_few, own_row_when_single, own_row;
+    size_t writer; /* step */
 } nib_cpu_act_place;
 
 struct nib_cpu {
@@ -48,7 +49,7 @@ struct nib_cpu {
     void **act_memory;        /* by plan act */
     unsigned *act_forms;
     nib_plan_rows *act_rows;  /* rows of the step that writes it */
-    nib_cpu_share *shares;    /* by step: who does it when there is a single row */
+    nib_cpu_share *shares;    /* by step: who does it when there are few rows */
     nib_cpu_act_place *act_places; /* by plan act */
     bool *gates;              /* by step: only the gate after these products reads them */
     unsigned char *own;       /* own_bytes for each thread: a row of floats, then an act */
@@ -100,20 +101,33 @@ static inline uint32_t nib_cpu_n_rows(const nib_cpu *cpu, nib_plan_rows rows) {
     return rows == NIB_ROWS_TOK ? cpu->batch->n_tok : cpu->batch->n_out;
 }
 
-/* One token: shares holds. */
+/* One token: all of shares holds. */
 static inline bool nib_cpu_is_single(const nib_cpu *cpu) {
     return cpu->batch->n_tok == 1;
 }
+
+/* Rows of an act of some width that a thread has memory for, for itself. */
+uint32_t nib_cpu_own_rows(const nib_cpu *cpu, uint32_t width);
+/* Does every thread do all of by-row step i for itself in this run? */
+bool nib_cpu_does_own(const nib_cpu *cpu, size_t i);
 
 /* A thread's part of a by-row step: rows t0 … t1-1. */
 typedef struct nib_cpu_part {
     uint32_t t0, t1;
 } nib_cpu_part;
 
+/* The first row of thread i's part. Panels share lines of acts, so they are not split where all threads have one. */
+static inline uint32_t nib_cpu_part_start(uint64_t n, uint64_t n_threads, uint64_t i) {
+    uint64_t t = n * i / n_threads;
+    if (n < NIB_ACT_PANEL * n_threads || t == n) return (uint32_t)t;
+    return (uint32_t)((t + NIB_ACT_PANEL / 2) / NIB_ACT_PANEL * NIB_ACT_PANEL);
+}
+
 static inline nib_cpu_part nib_cpu_my_part(const nib_cpu *cpu, const nib_plan_step *s, int index) {
-    uint64_t n = nib_cpu_n_rows(cpu, s->rows), t = (uint64_t)cpu->n_active, i = (uint64_t)index;
-    if (nib_cpu_is_single(cpu) && cpu->shares[s - cpu->plan->steps] == NIB_SHARE_OWN) return (nib_cpu_part){0, 1};
-    return (nib_cpu_part){(uint32_t)(n * i / t), (uint32_t)(n * (i + 1) / t)};
+    uint32_t n = nib_cpu_n_rows(cpu, s->rows);
+    uint64_t t = (uint64_t)cpu->n_active, i = (uint64_t)index;
+    if (nib_cpu_does_own(cpu, (size_t)(s - cpu->plan->steps))) return (nib_cpu_part){0, n};
+    return (nib_cpu_part){nib_cpu_part_start(n, t, i), nib_cpu_part_start(n, t, i + 1)};
 }
 
 /* Is the step done by the attention after it in this run? */

@@ -89,12 +89,12 @@ static void lay_out(nib_cpu *cpu, layout *l) {
     cpu->scratch = take(l, (size_t)cpu->config.n_threads, cpu->scratch_bytes);
 }
 
-/* A row of floats and its act, for the widest of the plan. */
+/* A row of floats and an act of a few rows, for the largest of the plan. */
 static void size_own(nib_cpu *cpu) {
     size_t act = 0, row = 0;
     for (size_t i = 0; i < cpu->plan->n_acts; i++) {
         uint32_t width = cpu->plan->acts[i].width;
-        act = max_size(act, nib_cpu_act_bytes(1, width, cpu->act_forms[i]));
+        act = max_size(act, nib_cpu_act_bytes(nib_cpu_own_rows(cpu, width), width, cpu->act_forms[i]));
         row = max_size(row, width * sizeof(float));
     }
     cpu->own_act_at = (row + 63) & ~(size_t)63;

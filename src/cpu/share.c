@@ -3,11 +3,16 @@
  * A row of floats that only becomes codes for the next product (norm, gate) is quantised where it was computed, in a row
  * that each thread has, instead of going out to memory and back.
  *
- * A single row, as in decoding, is done by one thread, or by each for itself. A barrier costs about as much as a norm of
- * 1000 values, and 30 layers have hundreds. So a by-row step whose result only the next product reads (norm, quantise,
- * gate) is done by every thread into memory of its own, without a barrier before the product; and what works head by head
- * before attention (norms of heads, rope, storing keys) is done by the thread that has the head in the attention. */
+ * A few rows, as in decoding, are done by one thread each, or all by every thread for itself. A barrier costs about as much as a norm
+ * of 1000 values, and 30 layers have hundreds; and acts of up to 16 tokens share their lines, so that two threads that write them
+ * take these from each other: 16 rows of 512 values are quantised in 17 us by two threads, and in 5 us by one. So a by-row step
+ * whose result only the next product reads (norm, quantise, gate) is done by every thread into memory of its own, without a barrier
+ * before the product; and, of a single row, what works head by head before attention (norms of heads, rope, storing keys) is done
+ * by the thread that has the head in the attention. */
 #include "cpu/internal.h"
+
+/* Values that threads may do for themselves, all together: beyond, sharing them is faster. */
+#define OWN_VALUES 65536
 
 static bool may_be_own(const nib_plan_step *s) {
     return (s->op == NIB_OP_NORM && !s->adds && s->act >= 0) || s->op == NIB_OP_QUANT || (s->op == NIB_OP_GLU && s->act >= 0);
@@ -66,9 +71,13 @@ void nib_cpu_share_plan(nib_cpu *cpu) {
         cpu->shares[i] = is_own ? NIB_SHARE_OWN : folds(plan, i) ? NIB_SHARE_ATTENTION : NIB_SHARE_ROW;
         cpu->gates[i] = is_gated(plan, i);
         if (s->act < 0 || s->op == NIB_OP_MATMUL) continue;
-        cpu->act_places[s->act].own_when_single = is_own;
-        cpu->act_places[s->act].own_row_when_single = is_own && s->op != NIB_OP_QUANT;
-        cpu->act_places[s->act].own_row = row_ends && s->op != NIB_OP_QUANT && !(cpu->act_forms[s->act] & NIB_ACT_F32);
+        bool has_floats = cpu->act_forms[s->act] & NIB_ACT_F32; /* the product reads rows of them */
+        cpu->act_places[s->act] = (nib_cpu_act_place){
+            .own_when_few = is_own && (s->op == NIB_OP_QUANT || !has_floats),
+            .own_row_when_single = is_own && s->op != NIB_OP_QUANT,
+            .own_row = row_ends && s->op != NIB_OP_QUANT && !has_floats,
+            .writer = i,
+        };
     }
 }
 
@@ -85,13 +94,26 @@ bool nib_cpu_gates_chunks(const nib_cpu *cpu, const nib_plan_step *s) {
            width / unit >= NIB_GATE_UNITS * (uint32_t)cpu->n_active;
 }
 
+uint32_t nib_cpu_own_rows(const nib_cpu *cpu, uint32_t width) {
+    uint32_t n = OWN_VALUES / width, most = cpu->config.n_tok < NIB_ACT_PANEL ? cpu->config.n_tok : NIB_ACT_PANEL;
+    return n < 1 ? 1 : n < most ? n : most;
+}
+
+bool nib_cpu_does_own(const nib_cpu *cpu, size_t i) {
+    const nib_plan_step *s = &cpu->plan->steps[i];
+    if (cpu->shares[i] != NIB_SHARE_OWN) return false;
+    if (nib_cpu_is_single(cpu)) return true;
+    uint32_t n_rows = nib_cpu_n_rows(cpu, s->rows), width = cpu->plan->acts[s->act].width;
+    return cpu->act_places[s->act].own_when_few && n_rows <= nib_cpu_own_rows(cpu, width) &&
+           (size_t)n_rows * width * (size_t)cpu->n_active <= OWN_VALUES && !(i > 0 && nib_cpu_gates_chunks(cpu, s - 1));
+}
+
 bool nib_cpu_needs_barrier(const nib_cpu *cpu, size_t i) {
     const nib_plan *plan = cpu->plan;
     if (i == 0 || nib_cpu_is_in_attention(cpu, &plan->steps[i])) return false;
     bool before = nib_plan_op_is_by_row(plan->steps[i - 1].op), here = nib_plan_op_is_by_row(plan->steps[i].op);
-    if (!nib_cpu_is_single(cpu)) return !(before && here);
-    if (before && here) return cpu->shares[i - 1] != cpu->shares[i];
-    return !(before && cpu->shares[i - 1] == NIB_SHARE_OWN); /* the product that reads what this thread made */
+    if (before && here) return nib_cpu_is_single(cpu) && cpu->shares[i - 1] != cpu->shares[i];
+    return !(before && nib_cpu_does_own(cpu, i - 1)); /* the product that reads what this thread made */
 }
 
 static float *row_of(const nib_cpu *cpu, int index) {
@@ -105,7 +127,7 @@ static bool has_own_row(const nib_cpu *cpu, int act) {
 
 nib_cpu_act nib_cpu_act_of(const nib_cpu *cpu, int act, int index) {
     const nib_plan_act *a = &cpu->plan->acts[act];
-    bool is_own = nib_cpu_is_single(cpu) && cpu->act_places[act].own_when_single, own_row = has_own_row(cpu, act);
+    bool is_own = nib_cpu_does_own(cpu, cpu->act_places[act].writer), own_row = has_own_row(cpu, act);
     void *memory = is_own ? (void *)((unsigned char *)row_of(cpu, index) + cpu->own_act_at) : cpu->act_memory[act];
     nib_cpu_act bound;
     nib_cpu_act_bind(&bound, memory, own_row ? row_of(cpu, index) : cpu->buffers[a->source], own_row ? 0 : a->width,
