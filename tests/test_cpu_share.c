@@ -58,6 +58,7 @@ static void open_fixture(fixture *f, unsigned forms) {
 static int barriers(fixture *f, uint32_t n_tok) {
     int n = 0;
     f->batch.n_tok = n_tok;
+    f->cpu.folds_heads = n_tok == 1;
     for (size_t i = 0; i < N_STEPS; i++) n += nib_cpu_needs_barrier(&f->cpu, i);
     return n;
 }
@@ -124,8 +125,10 @@ static void test_rows_and_heads(void **unused) {
         nib_cpu_part own = nib_cpu_my_part(&f.cpu, &steps[0], index);
         assert_int_equal(own.t1 - own.t0, 1);
     }
+    f.cpu.folds_heads = true;
     for (int i = 0; i < N_STEPS; i++) assert_int_equal(nib_cpu_is_in_attention(&f.cpu, &steps[i]), i >= 2 && i <= 4);
     f.batch.n_tok = 3;
+    f.cpu.folds_heads = false;
     nib_cpu_part a = nib_cpu_my_part(&f.cpu, &steps[3], 0), b = nib_cpu_my_part(&f.cpu, &steps[3], 1);
     assert_true(a.t0 == 0 && a.t1 == b.t0 && b.t1 == 3);
     for (int i = 0; i < N_STEPS; i++) assert_false(nib_cpu_is_in_attention(&f.cpu, &steps[i]));

@@ -24,7 +24,7 @@ typedef struct nib_cpu_block {
 } nib_cpu_block;
 
 /* Who does a by-row step of a few rows: one thread each of them; every thread all of them for itself, as a barrier costs more than a
- * norm; or, of a single row and head by head, those that claim the heads in the attention after it. */
+ * norm; or, head by head, those that claim the heads in the attention after it. */
 typedef enum nib_cpu_share { NIB_SHARE_ROW, NIB_SHARE_OWN, NIB_SHARE_ATTENTION } nib_cpu_share;
 
 /* What each thread has of its own of an act: all of it, or the row of floats that it is made of. */
@@ -68,6 +68,7 @@ struct nib_cpu {
     int n_active;             /* threads that take part */
     nib_cpu_block *blocks;
     uint32_t n_blocks;
+    bool folds_heads;         /* no token sees another one: NIB_SHARE_ATTENTION holds */
     atomic_uint stop_at;      /* first step that is not run any more */
     nib_status status;
     nib_error error;          /* of the run; written by the thread that won stop_at */
@@ -101,7 +102,6 @@ static inline uint32_t nib_cpu_n_rows(const nib_cpu *cpu, nib_plan_rows rows) {
     return rows == NIB_ROWS_TOK ? cpu->batch->n_tok : cpu->batch->n_out;
 }
 
-/* One token: all of shares holds. */
 static inline bool nib_cpu_is_single(const nib_cpu *cpu) {
     return cpu->batch->n_tok == 1;
 }
@@ -132,7 +132,7 @@ static inline nib_cpu_part nib_cpu_my_part(const nib_cpu *cpu, const nib_plan_st
 
 /* Is the step done by the attention after it in this run? */
 static inline bool nib_cpu_is_in_attention(const nib_cpu *cpu, const nib_plan_step *s) {
-    return nib_cpu_is_single(cpu) && cpu->shares[s - cpu->plan->steps] == NIB_SHARE_ATTENTION;
+    return cpu->folds_heads && cpu->shares[s - cpu->plan->steps] == NIB_SHARE_ATTENTION;
 }
 
 /* Fills shares, act_places and gates. */

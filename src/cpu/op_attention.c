@@ -5,8 +5,8 @@
  * matter which queries share a page, how many tokens came with them, or which thread ran a segment. Positions outside
  * the window or after the token are left out, not multiplied by zero: what lies there may be anything.
  *
- * In a run of a single token, the heads' norms, rope and storing before it are done here as well: no other thread needs what a unit
- * makes of its heads, so nobody has to be waited for.
+ * Where every token is of another sequence, the heads' norms, rope and storing before it are done here as well: no other thread needs
+ * what a unit makes of its heads, so nobody has to be waited for.
  *
  * When there are only a few single tokens (decode), their segments are claimed one by one; the thread that finishes the
  * last segment of a token and head merges them all. */

@@ -255,6 +255,18 @@ static void find_blocks(nib_cpu *cpu) {
     }
 }
 
+#define MOST_SEQUENCES 32 /* that are looked at for heads; with more of them a barrier is little */
+
+/* Does every token belong to another sequence? */
+static bool are_single_tokens(const nib_cpu *cpu) {
+    const nib_plan_batch *b = cpu->batch;
+    if (cpu->n_blocks != b->n_tok || b->n_tok > MOST_SEQUENCES) return false;
+    for (uint32_t t = 1; t < b->n_tok; t++)
+        for (uint32_t i = 0; i < t; i++)
+            if (b->pages[i] == b->pages[t]) return false;
+    return true;
+}
+
 nib_status nib_cpu_run(nib_cpu *cpu, const nib_plan_batch *batch, nib_error *err) {
     const nib_plan *plan = cpu->plan;
     cpu->batch = batch;
@@ -263,6 +275,7 @@ nib_status nib_cpu_run(nib_cpu *cpu, const nib_plan_batch *batch, nib_error *err
     atomic_store(&cpu->stop_at, UINT_MAX);
     for (size_t i = 0; i < plan->n_steps; i++) atomic_store_explicit(&cpu->claimed[i], 0, memory_order_relaxed);
     find_blocks(cpu);
+    cpu->folds_heads = are_single_tokens(cpu);
     nib_team_run(cpu->team, run_thread, cpu);
     if (cpu->status != NIB_OK && err) *err = cpu->error;
     return cpu->status;

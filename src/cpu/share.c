@@ -7,8 +7,8 @@
  * of 1000 values, and 30 layers have hundreds; and acts of up to 16 tokens share their lines, so that two threads that write them
  * take these from each other: 16 rows of 512 values are quantised in 17 us by two threads, and in 5 us by one. So a by-row step
  * whose result only the next product reads (norm, quantise, gate) is done by every thread into memory of its own, without a barrier
- * before the product; and, of a single row, what works head by head before attention (norms of heads, rope, storing keys) is done
- * by the thread that has the head in the attention. */
+ * before the product; and where every token is of another sequence, what works head by head before attention (norms of heads, rope,
+ * storing keys) is done by the thread that has the head in the attention. */
 #include "cpu/internal.h"
 
 /* Values that threads may do for themselves, all together: beyond, sharing them is faster. */
@@ -112,7 +112,8 @@ bool nib_cpu_needs_barrier(const nib_cpu *cpu, size_t i) {
     const nib_plan *plan = cpu->plan;
     if (i == 0 || nib_cpu_is_in_attention(cpu, &plan->steps[i])) return false;
     bool before = nib_plan_op_is_by_row(plan->steps[i - 1].op), here = nib_plan_op_is_by_row(plan->steps[i].op);
-    if (before && here) return nib_cpu_is_single(cpu) && cpu->shares[i - 1] != cpu->shares[i];
+    if (before && here)
+        return nib_cpu_does_own(cpu, i - 1) != nib_cpu_does_own(cpu, i) || nib_cpu_is_in_attention(cpu, &plan->steps[i - 1]);
     return !(before && nib_cpu_does_own(cpu, i - 1)); /* the product that reads what this thread made */
 }
 
