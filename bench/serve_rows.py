@@ -495,7 +495,15 @@ def until_healthy(url, process):
      asked_for=True)
 def soak():
     server = serve("-c", 8192, "-np", 16)
-    end, counts, texts = time.monotonic() + 60 * OPT.soak, {}, [ids(random.randrange(1, 600)) for _ in range(200)]
+    texts, counts = [ids(random.randrange(1, 600)) for _ in range(200)], {}
+
+    def listed(n):
+        schema = {"type": "array", "items": {"enum": [n, "x"]}}
+        return server.post(COMPLETIONS, {"prompt": "A list:", "max_tokens": n, "guided_json": schema}, timeout=600).status
+    for n in range(1, 120):  # what is kept is kept from the beginning: every page, every grammar
+        listed(n)
+    load(server, 16, 48, prompt_tokens=200, max_tokens=100)
+    end = time.monotonic() + 60 * OPT.soak
 
     def client():
         while time.monotonic() < end:
@@ -512,9 +520,7 @@ def soak():
                 s.socket.close()
                 result = "hung up"
             elif kind < 0.35:
-                reply = server.post(COMPLETIONS, {"prompt": "A list:", "max_tokens": n, "guided_json": {"type": "array", "items": {"enum": [n, "x"]}}},
-                                    timeout=600)
-                result = reply.status
+                result = listed(n)
             else:
                 reply = server.post(COMPLETIONS, {"prompt": prompt, "max_tokens": n, "ignore_eos": True, "n": random.choice([1, 1, 1, 2])}, timeout=600)
                 result = reply.status
