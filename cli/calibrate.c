@@ -285,7 +285,7 @@ static bool read_samples(const nib_cli_calibration *c, kind *k, const nib_step_i
         k->points[i] = (point){n_tok, s.x, bound(c, &s, multiplies_floats(step), &c->limit) / s.share};
     }
     k->n_points = n;
-    if (is_op(step, "attention") && (k->points[0].n_tok == CHUNKS || k->points[n - 1].n_tok != CHUNKS)) return false;
+    if (k->points[0].n_tok == CHUNKS || (is_op(step, "attention") && k->points[n - 1].n_tok != CHUNKS)) return false;
     let_larger_bound_smaller(k);
     return same >= 2;
 }

@@ -123,11 +123,13 @@ static nib_status measure(nib_cli_limits *out, int n_threads, nib_error *err) {
     return status;
 }
 
+#define FORM "2" /* of what is kept: raised when figures mean something else */
+
 /* The file of this machine: another processor (an emulated one has the name of the real one, but other levels), other CPUs
- * allowed or another version of nib have another one. */
+ * allowed, another version of nib or form have another one. */
 static void cache_name(const nib_cli_limits *limits, char *out, size_t size) {
     uint64_t h = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-    const char *const parts[] = {limits->cpu, "\n", limits->allowed, "\n", nib_isa_names()[0], "\n", nib_version()};
+    const char *const parts[] = {limits->cpu, "\n", limits->allowed, "\n", nib_isa_names()[0], "\n", nib_version(), "\n", FORM};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         for (const char *p = parts[i]; *p; p++) h = (h ^ (unsigned char)*p) * UINT64_C(0x100000001b3);
     snprintf(out, size, "limits-%016llx.json", (unsigned long long)h);

@@ -1,5 +1,5 @@
 /* cpu/op_rows.c - steps that compute each row of the batch from that row alone: embed, angles, norms, quantise, rope,
- * store in the cache, gate. Every thread keeps its rows from step to step; a single row is shared as cpu/share.c says. */
+ * store in the cache, gate. Every thread keeps its rows from step to step; a few rows are shared as cpu/share.c says. */
 #include "cpu/internal.h"
 
 #include "base/math.h"

@@ -1,4 +1,5 @@
-/* cpu/share.c - what threads share of by-row steps and what each does in memory of its own. Decided once for a plan.
+/* cpu/share.c - what threads share of by-row steps and what each does in memory of its own: what a plan allows, once, and what a
+ * run does.
  *
  * A row of floats that only becomes codes for the next product (norm, gate) is quantised where it was computed, in a row
  * that each thread has, instead of going out to memory and back.
@@ -7,8 +8,10 @@
  * of 1000 values, and 30 layers have hundreds; and acts of up to 16 tokens share their lines, so that two threads that write them
  * take these from each other: 16 rows of 512 values are quantised in 17 us by two threads, and in 5 us by one. So a by-row step
  * whose result only the next product reads (norm, quantise, gate) is done by every thread into memory of its own, without a barrier
- * before the product; and where every token is of another sequence, what works head by head before attention (norms of heads, rope,
- * storing keys) is done by the thread that has the head in the attention. */
+ * before the product. Not so when it is much (OWN_VALUES), or when the product reads floats, for which there is room for one row.
+ *
+ * Where every token is of another sequence, what works head by head before attention (norms of heads, rope, storing keys) is done by
+ * the thread that has the head in the attention. */
 #include "cpu/internal.h"
 
 /* Values that threads may do for themselves, all together: beyond, sharing them is faster. */

@@ -72,12 +72,12 @@ static nib_status emit_rows(probe *p, nib_error *err) {
     bool is_norm = !strcmp(p->step->op, "norm");
     NIB_TRY(weight_type(p, &type, err));
     uint32_t width = (uint32_t)p->step->n_in;
-    int a = nib_plan_add_buffer(&p->b, width), c = nib_plan_add_buffer(&p->b, width);
+    int a = nib_plan_add_buffer(&p->b, width), b = nib_plan_add_buffer(&p->b, width), c = nib_plan_add_buffer(&p->b, width);
     int result = nib_plan_add_buffer(&p->b, NIB_GROUP_ROWS);
     int scale = add_weight(p, NIB_WEIGHT_VECTOR, nib_quant_type_at(NIB_QUANT_F32), width);
     nib_plan_product product = {add_weight(p, NIB_WEIGHT_MATRIX, type, NIB_GROUP_ROWS), NIB_PLAN_NONE, result};
     for (size_t i = 0; i < N_ROW_STEPS; i++) {
-        int act = is_norm ? nib_plan_norm(&p->b, "norm", a, scale, 1e-5f, c) : nib_plan_glu(&p->b, NIB_ACT_SILU, a, c, c);
+        int act = is_norm ? nib_plan_norm(&p->b, "norm", a, scale, 1e-5f, c) : nib_plan_glu(&p->b, NIB_ACT_SILU, a, b, c);
         nib_plan_matmul(&p->b, "matmul", act, &product, 1, NIB_PLAN_NONE);
     }
     p->out->n_steps = N_ROW_STEPS;
