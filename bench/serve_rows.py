@@ -98,7 +98,7 @@ class Stream(threading.Thread):
 
 def metric(server, name, key=None):
     page = server.get("/metrics", headers={"Authorization": f"Bearer {key}"} if key else None).body
-    return float(re.search(rb"^nib_%s ([-\d.e+]+)" % name.encode(), page, re.M)[1])
+    return float(re.search(rb"^nib_%s ([-\d.e+]+)" % re.escape(name.encode()), page, re.M)[1])
 
 
 def status(server, field):
@@ -330,6 +330,27 @@ def too_long():
     return statistics.median(ms) <= 50, f"{spread(ms)} ms for 1 MB"
 
 
+@row("M5", f"pages of {PAGE}: 4 % of their positions are empty at most, at a mean length of {13 * PAGE}")
+def waste():
+    server, shares, lengths = serve("-c", 32768, "-np", 16), [], []
+    prompts = [ids(random.randrange(4 * PAGE, 14 * PAGE)) for _ in range(16)]
+    running = [Stream(server, p, 1000) for p in prompts]
+    while any(not s.times for s in running):
+        time.sleep(0.01)
+    while not lengths or lengths[-1] < 18 * PAGE:
+        before = [len(s.times) for s in running]
+        used = metric(server, 'kv_pages{state="used"}')
+        n_tokens = sum(len(p) + (old + len(s.times)) / 2 for p, old, s in zip(prompts, before, running))
+        lengths.append(n_tokens / len(running))
+        shares.append(1 - n_tokens / (used * PAGE))
+        time.sleep(0.1)
+    for s in running:
+        s.socket.close()
+    server.stop()
+    shares = [x * n / (13 * PAGE) for x, n in zip(shares, lengths)]  # what is empty does not grow with the length
+    return statistics.mean(shares) <= 0.04, f"{100 * statistics.mean(shares):.1f} %, measured at {spread(lengths, 0)} tokens each"
+
+
 @row("M6", "memory at idle and at full load is what the server said, within 5 %")
 def memory():
     server = serve("-c", 8192, "-np", 16)
@@ -417,9 +438,16 @@ def fairness():
     return statistics.median(beside) <= 2 * statistics.median(alone) + TURN_MS, f"alone {spread(alone, 0)} ms, beside others {spread(beside, 0)}"
 
 
-@row("S2", "guesses: 1.5 times as fast where a text is copied, 0.97 at least where one is invented")
+@row("S2", "guesses: 1.5 times as fast where a text is copied, if the machine reads 4 tokens in the time of one; 0.97 at least where one is invented")
 def guesses():
-    told, good = [], True
+    """How many tokens cost what one does, as reading the weights takes that long: tokens/s of a prompt of 16 by those of an answer."""
+    threads = ["-t", OPT.threads] if OPT.threads else []
+    ridges = []
+    for _ in range(OPT.rounds):
+        many, one = (t["mean"] for t in nib("bench", "-m", Config.model, "-p", 16, "-n", 64, "-r", 3, *threads))
+        ridges.append(many / one)
+    ridge = statistics.median(ridges)
+    told, good = [f"{ridge:.1f} tokens in the time of one"], True
     text = " ".join(f"{random.choice('red blue old new big'.split())} {random.choice('fox cat tree house road'.split())} {i}," for i in range(40))
     kinds = {"copied": (f"Copy this list.\n{text}\n\nThe same list again:\n", {"temperature": 0}, 1.5),
              "invented": ("Once upon a time in a far country", {"temperature": 1.0}, 0.97)}
@@ -429,7 +457,7 @@ def guesses():
         for i in range(4 * OPT.rounds):
             ms = [Stream(server, prompt, 160, seed=i, **fields).whole_ms() for server in (without, with_guesses)]
             ratios.append(ms[0] / ms[1])
-        good &= statistics.median(ratios) >= least
+        good &= statistics.median(ratios) >= least or (kind == "copied" and ridge < 4)
         told.append(f"{kind} {spread(ratios, 2)}")
     without.stop()
     with_guesses.stop()
@@ -439,7 +467,7 @@ def guesses():
 # ---- asked for
 
 @row("peer", "16 clients against llama-server: unique prompts 2 x tokens/s and 0.5 x TTFT, a shared prefix 4 x and 0.15 x; "
-     "turn 4 within 1.3 of turn 1", asked_for=True)
+     "1, 4 and 8 clients no worse; turn 4 within 1.3 of turn 1", asked_for=True)
 def peer():
     threads = OPT.threads or os.cpu_count()
     server, port = serve("-c", 32768, "-np", 16), free_port()
@@ -448,19 +476,20 @@ def peer():
     url = f"http://127.0.0.1:{port}"
     try:
         until_healthy(url, other)
-        runs = {"unique": (16, 32, {"prompt_tokens": 128}), "shared-prefix": (16, 32, {"prompt_tokens": 32}),
-                "multi-turn": (2, 16, {"prompt_tokens": 64, "max_tokens": 48})}
+        few = {f"{n} at once": (n, 2 * n, "unique", {"prompt_tokens": 128}) for n in (1, 4, 8)}
+        runs = {**few, "unique": (16, 32, "unique", {"prompt_tokens": 128}), "shared": (16, 32, "shared-prefix", {"prompt_tokens": 32}),
+                "turns": (2, 16, "multi-turn", {"prompt_tokens": 64, "max_tokens": 48})}
         got = {(who, name): [] for who in ("nib", "peer") for name in runs}
         for _ in range(OPT.rounds):
-            for name, (clients, requests, sizes) in runs.items():
+            for name, (clients, requests, workload, sizes) in runs.items():
                 for who, where in (("nib", server), ("peer", url)):
-                    got[who, name].append(load(where, clients, requests, name, **sizes))
+                    got[who, name].append(load(where, clients, requests, workload, **sizes))
     finally:
         other.kill()
         other.wait()
         server.stop()
     good, told = True, []
-    for name, least, most in (("unique", 2, 0.5), ("shared-prefix", 4, 0.15)):
+    for name, least, most in (*((name, 1, 1) for name in few), ("unique", 2, 0.5), ("shared", 4, 0.15)):
         pairs = list(zip(got["nib", name], got["peer", name]))
         speed = [a["output_tok_s"] / b["output_tok_s"] for a, b in pairs]
         ttft = [a["ttft_ms"]["p50"] / b["ttft_ms"]["p50"] for a, b in pairs]
@@ -468,7 +497,7 @@ def peer():
                     f"{spread(speed)} x; TTFT {spread([a['ttft_ms']['p50'] for a, _ in pairs], 0)} against "
                     f"{spread([b['ttft_ms']['p50'] for _, b in pairs], 0)} ms, {spread(ttft, 3)} x")
         good &= statistics.median(speed) >= least and statistics.median(ttft) <= most
-    growth = {who: [r["ttft_ms_by_turn"][3] / r["ttft_ms_by_turn"][0] for r in got[who, "multi-turn"]] for who in ("nib", "peer")}
+    growth = {who: [r["ttft_ms_by_turn"][3] / r["ttft_ms_by_turn"][0] for r in got[who, "turns"]] for who in ("nib", "peer")}
     told.append(f"turn 4 of turn 1: {spread(growth['nib'], 2)} against {spread(growth['peer'], 2)}")
     return good and statistics.median(growth["nib"]) <= 1.3, "\n        ".join(told)
 
