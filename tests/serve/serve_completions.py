@@ -104,6 +104,31 @@ class Completions(Case):
         self.assertEqual((stopped["text"], stopped["finish_reason"]), ("", "stop"))
         self.assertGreaterEqual(self.complete([504, 2365, 6354], stop_token_ids=[16438], min_tokens=4)["usage"]["completion_tokens"], 4)
 
+    def test_cut_behind_the_first_token(self):
+        """A BOS that the tokenizer puts before a text stays when the text is cut, in chats as well; one that the client sent does not."""
+        server = self.spawn("-c", 512, "--chat-template", "gemma", model=self.real("gemma-3-270m-q4_k_m.gguf"))
+
+        def ask(path, **fields):
+            reply = server.post(path, {"max_tokens": 4, "temperature": 0, "logprobs": 2 if path == COMPLETIONS else True, **fields})
+            self.assertEqual(reply.status, 200, reply.body[:300])
+            return reply.json
+        text = "one two three four five six seven eight"
+        ids = server.post("/tokenize", {"content": text, "add_special": True}).json["tokens"]
+        self.assertEqual(ids[0], 2)
+        cut = [*ids[:1], *ids[-3:]]
+        want = ask(COMPLETIONS, prompt=cut)
+        for fields, same in (({"prompt": text}, True), ({"prompt": ids}, False)):
+            got = ask(COMPLETIONS, truncate_prompt_tokens=4, **fields)
+            self.assertEqual(got["usage"]["prompt_tokens"], 4)
+            (self.assertEqual if same else self.assertNotEqual)(got["choices"][0]["logprobs"], want["choices"][0]["logprobs"])
+        messages = [{"role": "user", "content": text}]
+        rendered = server.post("/apply-template", {"messages": messages}).json["prompt"]
+        whole = server.post("/tokenize", {"content": rendered, "add_special": False, "parse_special": True}).json["tokens"]
+        whole = whole if whole[0] == 2 else [2, *whole]
+        chat = ask("/v1/chat/completions", messages=messages, truncate_prompt_tokens=9)
+        text = ask(COMPLETIONS, prompt=[2, *whole[-8:]])["choices"][0]["text"]
+        self.assertEqual((chat["choices"][0]["message"]["content"], chat["usage"]["prompt_tokens"]), (text, 9))
+
     def test_a_model_without_a_template(self):
         server = self.spawn("-c", 512, model=self.real("gemma-3-270m-q4_k_m.gguf"))
         self.assertIn(b"only completions, no chat", server.text())
