@@ -15,6 +15,9 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #ifdef NIB_SERVER
 #include "server/server.h"
@@ -262,9 +265,20 @@ static void raise_descriptors(void) {
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/* glibc gives every thread a heap of its own, which keeps the most that it ever held, and lets blocks of up to 32 MiB stay in it: a
+ * server grew by tenths in half an hour of mixed load. Requests allocate little, so one heap is no place to wait at. */
+static void share_one_heap(void) {
+#ifdef __GLIBC__
+    mallopt(M_ARENA_MAX, 1);
+    mallopt(M_MMAP_THRESHOLD, 256 << 10);
+    mallopt(M_TRIM_THRESHOLD, 1 << 20);
+#endif
+}
+
 int nib_cli_cmd_serve(const nib_cli_options *opt, const nib_cli_term *term) {
     serve_state st = {0};
     nib_error err;
+    share_one_heap();
     raise_descriptors();
     nib_status status = start(&st, opt, term, &err);
     if (status == NIB_OK) serve(&st, opt, term);
