@@ -6,12 +6,14 @@
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <termios.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t interrupted, window_changed, continued;
+static atomic_int interrupted; /* asked by threads, too */
+static volatile sig_atomic_t window_changed, continued;
 static volatile sig_atomic_t terminal = -1; /* descriptor */
 static int wake[2] = {-1, -1};              /* a pipe that ends nib_cli_signals_wait, whichever thread gets the signal */
 static struct termios terminal_modes;
@@ -33,6 +35,7 @@ static void wake_up(void) {
 }
 
 static void on_interrupt(int signal_number) {
+    int old = errno;
     if (interrupted) { /* this one acts as usual, when the handler returns */
         nib_cli_signals_restore();
         signal(signal_number, SIG_DFL);
@@ -40,6 +43,7 @@ static void on_interrupt(int signal_number) {
     }
     interrupted = signal_number;
     wake_up();
+    errno = old;
 }
 
 /* Ctrl-Z: what the shell finds is the terminal as it was. */
