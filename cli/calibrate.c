@@ -304,7 +304,7 @@ static nib_status add_kind(nib_cli_calibration *c, const nib_step_info *step, js
     if (c->n_kinds == MAX_KINDS) return nib_fail(err, NIB_E_LIMIT, "the model has more than %d kinds of steps", MAX_KINDS);
     if (!read_samples(c, &fresh, step, json_object_get(known, fresh.key))) {
         if (!c->read) {
-            nib_cli_note(c->config.term, "measuring the kernels that this model needs, once, some seconds");
+            nib_cli_note(c->config.term, "measuring the kernels that this model needs, once, about half a minute");
             NIB_TRY(open_meters(c, err));
         }
         *is_new = true;

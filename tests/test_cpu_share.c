@@ -55,12 +55,17 @@ static void open_fixture(fixture *f, unsigned forms) {
     nib_cpu_share_plan(&f->cpu);
 }
 
-static int barriers(fixture *f, uint32_t n_tok) {
+static int barriers_of(fixture *f, uint32_t n_tok, bool folds_heads) {
     int n = 0;
     f->batch.n_tok = n_tok;
-    f->cpu.folds_heads = n_tok == 1;
+    f->cpu.folds_heads = folds_heads;
     for (size_t i = 0; i < N_STEPS; i++) n += nib_cpu_needs_barrier(&f->cpu, i);
     return n;
+}
+
+/* Of tokens of one sequence. */
+static int barriers(fixture *f, uint32_t n_tok) {
+    return barriers_of(f, n_tok, n_tok == 1);
 }
 
 static void test_few_tokens_need_fewer_barriers(void **unused) {
@@ -71,6 +76,8 @@ static void test_few_tokens_need_fewer_barriers(void **unused) {
     assert_int_equal(barriers(&f, 16), 5); /* norm, quantise and gate are repeated by every thread */
     assert_int_equal(barriers(&f, 2), 5);
     assert_int_equal(barriers(&f, 1), 4); /* heads wait for the attention, too */
+    assert_int_equal(barriers_of(&f, 15, true), 4); /* as where every token is of another sequence */
+    assert_int_equal(barriers_of(&f, 17, true), 8);
     f.cpu.n_active = 32;
     assert_int_equal(barriers(&f, 16), 9); /* too much to be done 32 times */
     assert_int_equal(barriers(&f, 2), 5);

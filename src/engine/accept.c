@@ -9,7 +9,6 @@
 
 #include <string.h>
 
-
 static bool is_among(const nib_token *ids, uint32_t n, nib_token id) {
     for (uint32_t i = 0; i < n; i++)
         if (ids[i] == id) return true;
