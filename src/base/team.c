@@ -1,5 +1,9 @@
-/* base/team.c - worker threads and a spin-then-sleep barrier (a counter and a generation number); and the look, every
- * fifty milliseconds of work, at how long each thread had to wait for a CPU (base/crowd decides what follows). */
+/* base/team.c - worker threads and a spin-then-sleep barrier; and the look, every fifty milliseconds of work, at how long each
+ * thread had to wait for a CPU (base/crowd decides what follows).
+ *
+ * At the barrier every thread counts its meetings in a line of its own, and reads the lines of the others. So who comes last waits
+ * for one line to cross to the other core, and so do those who spin; a counter of arrivals and a word that the last one changes
+ * crossed three times, one after the other (0.44 us for two threads, now 0.36, and 0.2 less between steps of 1 us). */
 #include "base/team.h"
 
 #include "base/crowd.h"
@@ -12,10 +16,19 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* About 20 us of pauses, then a few yields: a thread that lost its CPU is not waited for at full speed. */
 #define SPIN_PAUSES 2000
 #define SPIN_YIELDS 50
+
+#define LOOK_SECONDS 0.05
+
+/* A thread at the barrier. Only `met` is read by others: 64 bits, for a thread that is left out of runs stays far behind. */
+typedef struct lane {
+    _Alignas(128) _Atomic uint64_t met; /* meetings that it has come to */
+    int n, n_here;                      /* threads of this run, and how many of them are known to be here */
+} lane;
 
 typedef struct worker {
     nib_team *team;
@@ -24,16 +37,13 @@ typedef struct worker {
     double waited; /* for a CPU, in all, when the last look was taken */
 } worker;
 
-#define LOOK_SECONDS 0.05
-
-/* A word that threads wait for; who waited too long sleeps. */
-typedef struct gate {
-    _Alignas(64) atomic_uint word;
+/* Where threads sleep that have waited too long. */
+typedef struct bed {
     _Alignas(64) atomic_int sleepers;
     pthread_cond_t changed;
-} gate;
+} bed;
 
-/* The word of the run gate: number of the run, and how many threads take part in it, in the low bits. One word, so that
+/* The word that begins a run: number of the run, and how many threads take part in it, in the low bits. One word, so that
  * a thread that was left out of some runs sees both of the same run. */
 #define ACTIVE_BITS 11
 #define ACTIVE_MASK ((1u << ACTIVE_BITS) - 1)
@@ -42,9 +52,10 @@ typedef struct gate {
 struct nib_team {
     int n_threads, n_started, n_pauses, n_yields;
     int n_limit, n_active;  /* of the next run, and of this one */
-    _Alignas(64) atomic_int arrived;
-    gate barrier, run;
-    pthread_mutex_t mutex;  /* of both gates */
+    uint64_t n_met;         /* meetings before this run */
+    _Alignas(64) atomic_uint run;
+    bed run_bed, barrier_bed;
+    pthread_mutex_t mutex;  /* of both beds */
     nib_team_fn fn;
     void *arg;
     worker *workers;        /* n_threads - 1 */
@@ -55,6 +66,7 @@ struct nib_team {
     pthread_t caller;       /* of the last run, and its waiting */
     double caller_waited;
     atomic_int late;        /* threads, counted while a look is taken */
+    lane lanes[];           /* by thread */
 };
 
 static void pause_cpu(void) {
@@ -65,49 +77,74 @@ static void pause_cpu(void) {
 #endif
 }
 
-static void sleep_at(nib_team *team, gate *g, unsigned old) {
-    /* mutex is the only lock; sleepers is raised before the word is looked at again, and who changes the word does so
-     * before looking at sleepers, so a wake-up cannot be missed. */
+/* Who changes what sleepers wait for does so before it looks at their number, and they raise it before they look again, so a wake-up
+ * cannot be missed. The mutex is the only lock. */
+static void wake(nib_team *team, bed *b) {
+    if (!atomic_load(&b->sleepers)) return;
     pthread_mutex_lock(&team->mutex);
-    atomic_fetch_add(&g->sleepers, 1);
-    while (atomic_load(&g->word) == old) pthread_cond_wait(&g->changed, &team->mutex);
-    atomic_fetch_sub(&g->sleepers, 1);
+    pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&team->mutex);
 }
 
-/* Waits until the word is no longer `old`; returns the new one. */
-static unsigned wait_at(nib_team *team, gate *g, unsigned old, bool spins) {
+/* What is waited for: a run to begin after run `word`, or all threads of the run of `lane` to be here. */
+typedef struct wish {
+    lane *lane;
     unsigned word;
+} wish;
+
+static bool are_all_here(const nib_team *team, lane *l) {
+    uint64_t met = atomic_load_explicit(&l->met, memory_order_relaxed);
+    while (l->n_here < l->n && atomic_load(&team->lanes[l->n_here].met) >= met) l->n_here++;
+    return l->n_here == l->n;
+}
+
+static bool is_granted(const nib_team *team, const wish *w) {
+    return w->lane ? are_all_here(team, w->lane) : atomic_load(&team->run) != w->word;
+}
+
+static void wait_for(nib_team *team, const wish *w, bool spins) {
     for (int i = 0; spins && i < team->n_pauses; i++) {
-        if ((word = atomic_load_explicit(&g->word, memory_order_acquire)) != old) return word;
+        if (is_granted(team, w)) return;
         pause_cpu();
     }
     for (int i = 0; spins && i < team->n_yields; i++) {
-        if ((word = atomic_load_explicit(&g->word, memory_order_acquire)) != old) return word;
+        if (is_granted(team, w)) return;
         sched_yield();
     }
-    sleep_at(team, g, old);
-    return atomic_load(&g->word);
-}
-
-static void change(nib_team *team, gate *g, unsigned word) {
-    atomic_store(&g->word, word);
-    if (!atomic_load(&g->sleepers)) return;
+    bed *b = w->lane ? &team->barrier_bed : &team->run_bed;
     pthread_mutex_lock(&team->mutex);
-    pthread_cond_broadcast(&g->changed);
+    atomic_fetch_add(&b->sleepers, 1);
+    while (!is_granted(team, w)) pthread_cond_wait(&b->changed, &team->mutex);
+    atomic_fetch_sub(&b->sleepers, 1);
     pthread_mutex_unlock(&team->mutex);
 }
 
-void nib_team_barrier(nib_team *team) {
-    int last = team->n_active - 1; /* read before arriving: after that the next run may begin */
-    if (last == 0) return;
-    unsigned generation = atomic_load(&team->barrier.word);
-    if (atomic_fetch_add(&team->arrived, 1) < last) {
-        wait_at(team, &team->barrier, generation, true);
-        return;
-    }
-    atomic_store(&team->arrived, 0);
-    change(team, &team->barrier, generation + 1);
+void nib_team_arrive(nib_team *team, int index) {
+    lane *l = &team->lanes[index];
+    l->n_here = 0;
+    if (l->n == 1) return;
+    atomic_store(&l->met, atomic_load_explicit(&l->met, memory_order_relaxed) + 1);
+    /* Of two that arrive together, at least the one that comes second sees both; it wakes the others. */
+    if (are_all_here(team, l)) wake(team, &team->barrier_bed);
+}
+
+bool nib_team_is_complete(nib_team *team, int index) {
+    return are_all_here(team, &team->lanes[index]);
+}
+
+void nib_team_wait(nib_team *team, int index) {
+    wait_for(team, &(wish){.lane = &team->lanes[index]}, true);
+}
+
+void nib_team_barrier(nib_team *team, int index) {
+    nib_team_arrive(team, index);
+    nib_team_wait(team, index);
+}
+
+/* A thread of n that begins a run is at the meeting that the others are at. */
+static void enter(nib_team *team, int index, int n) {
+    team->lanes[index].n = n;
+    atomic_store_explicit(&team->lanes[index].met, team->n_met, memory_order_relaxed);
 }
 
 /* Notes how long the calling thread has waited; counts it when that was too long. */
@@ -122,21 +159,24 @@ static void *work(void *arg) {
     nib_team *team = w->team;
     bool takes_part = true; /* whoever is left out of runs sleeps at once: others want the CPU */
     for (unsigned word = 0;;) {
-        word = wait_at(team, &team->run, word, takes_part);
+        wait_for(team, &(wish){.word = word}, takes_part);
+        word = atomic_load(&team->run);
         unsigned n = word & ACTIVE_MASK;
         if (n == QUIT) return NULL;
         takes_part = (unsigned)w->index < n;
         if (!takes_part) continue;
+        enter(team, w->index, (int)n);
         team->fn(team->arg, w->index, (int)n);
         if (team->looks) look(team, &w->waited);
-        nib_team_barrier(team);
+        nib_team_barrier(team, w->index);
     }
 }
 
 /* Begins the next run with n threads, or QUIT. */
 static void begin(nib_team *team, unsigned n) {
-    unsigned number = (atomic_load(&team->run.word) >> ACTIVE_BITS) + 1;
-    change(team, &team->run, number << ACTIVE_BITS | n);
+    unsigned number = (atomic_load(&team->run) >> ACTIVE_BITS) + 1;
+    atomic_store(&team->run, number << ACTIVE_BITS | n);
+    wake(team, &team->run_bed);
 }
 
 nib_status nib_team_new(nib_team **out, int n_threads, int n_cpus, nib_error *err) {
@@ -144,13 +184,15 @@ nib_status nib_team_new(nib_team **out, int n_threads, int n_cpus, nib_error *er
     if (n_threads < 1 || n_threads > 1024)
         return nib_fail(err, NIB_E_ARG, "threads: %d, expected 1 to 1024", n_threads);
     void *place;
-    if (posix_memalign(&place, 64, sizeof(nib_team)) != 0) return nib_fail_nomem(err, sizeof(nib_team), "threads");
+    size_t n_bytes = sizeof(nib_team) + (size_t)n_threads * sizeof(lane);
+    if (posix_memalign(&place, _Alignof(nib_team), n_bytes) != 0) return nib_fail_nomem(err, n_bytes, "threads");
     nib_team *team = place;
     *team = (nib_team){.n_threads = n_threads, .n_started = 1, .n_limit = n_threads};
+    memset(team->lanes, 0, (size_t)n_threads * sizeof(lane));
     if (n_threads <= n_cpus) team->n_pauses = SPIN_PAUSES, team->n_yields = SPIN_YIELDS;
     pthread_mutex_init(&team->mutex, NULL);
-    pthread_cond_init(&team->barrier.changed, NULL);
-    pthread_cond_init(&team->run.changed, NULL);
+    pthread_cond_init(&team->barrier_bed.changed, NULL);
+    pthread_cond_init(&team->run_bed.changed, NULL);
     team->workers = nib_calloc((size_t)n_threads, sizeof *team->workers);
     if (!team->workers) {
         nib_team_free(team);
@@ -175,8 +217,8 @@ void nib_team_free(nib_team *team) {
     begin(team, QUIT);
     for (int i = 0; i < team->n_started - 1; i++) pthread_join(team->workers[i].thread, NULL);
     nib_free(team->workers);
-    pthread_cond_destroy(&team->run.changed);
-    pthread_cond_destroy(&team->barrier.changed);
+    pthread_cond_destroy(&team->run_bed.changed);
+    pthread_cond_destroy(&team->barrier_bed.changed);
     pthread_mutex_destroy(&team->mutex);
     free(team);
 }
@@ -214,10 +256,12 @@ void nib_team_run(nib_team *team, nib_team_fn fn, void *arg) {
     if (team->looks && team->is_compared && !pthread_equal(team->caller, pthread_self())) team->is_compared = false;
     team->caller = pthread_self();
     atomic_store(&team->late, 0);
+    enter(team, 0, n);
     if (n > 1) begin(team, (unsigned)n);
     fn(arg, 0, n);
     if (team->looks) look(team, &team->caller_waited);
-    nib_team_barrier(team);
+    nib_team_barrier(team, 0);
+    team->n_met = atomic_load_explicit(&team->lanes[0].met, memory_order_relaxed);
     if (!team->adapts) return;
     double now = nib_sys_now();
     team->busy += now - start;

@@ -33,6 +33,19 @@ typedef struct nib_cpu_act_place {
     size_t writer; /* step */
 } nib_cpu_act_place;
 
+/* Groups g0 … g1-1 of a product of a step; of both where they are gated. */
+typedef struct nib_cpu_chunk {
+    int product;
+    uint32_t g0, g1;
+} nib_cpu_chunk;
+
+/* What is left of a thread's part of this product and of the next one (cpu/claim.c), in lines of its own. */
+typedef struct nib_cpu_lane {
+    _Alignas(128) _Atomic uint64_t left[2]; /* by turn: groups lo and, in the high half, hi */
+    unsigned turn;                          /* the thread's own: products opened so far */
+    const uint8_t *fetch, *fetch_end;       /* weights at the beginning of the part, not fetched yet */
+} nib_cpu_lane;
+
 struct nib_cpu {
     const nib_plan *plan;
     const nib_cpu_isa *isa;
@@ -42,7 +55,7 @@ struct nib_cpu {
     nib_team *team;
     nib_cpu_kv kv;
 
-    unsigned char *memory;    /* buffers, acts, scratch of the threads, logits: one mapping */
+    unsigned char *memory;    /* lanes, buffers, acts, scratch of the threads, logits: one mapping */
     size_t n_bytes;
     float **buffers;          /* by plan buffer; the logits' entry is their start */
     float *best;              /* of the logits: by row and block of 32 values */
@@ -56,7 +69,8 @@ struct nib_cpu {
     size_t own_bytes, own_act_at;
     unsigned char *scratch;   /* scratch_bytes for each thread */
     size_t scratch_bytes, sums_at, n_sums; /* in it, floats: what a product leaves that goes no further than its chunk */
-    atomic_uint *claimed;     /* by step: chunks taken so far */
+    nib_cpu_lane *lanes;      /* by thread */
+    atomic_uint *claimed;     /* by step: units of attention taken so far */
     float *partials;          /* of split attention; touched only as far as contexts reach */
     size_t partial_bytes;
     atomic_uint *finished;    /* by pair of split attention: segments done */
@@ -165,8 +179,16 @@ static inline void *nib_cpu_scratch(const nib_cpu *cpu, int index) {
     return cpu->scratch + (size_t)index * cpu->scratch_bytes;
 }
 
-/* The next chunk of a step that no thread has taken. */
-static inline uint32_t nib_cpu_claim(nib_cpu *cpu, const nib_plan_step *s) {
+/* Chunks of products. A thread's part of the step is opened by it, or by the caller of the run for all, before the barrier that all
+ * pass before they claim; and not while another step is claimed of which the parts before this one's were opened. */
+void nib_cpu_open_part(nib_cpu *cpu, const nib_plan_step *s, int index);
+/* Fetches some of the weights that the opened part begins with; false when that is done. */
+bool nib_cpu_fetch_part(nib_cpu *cpu, int index);
+/* The next chunk for a thread, of its part or another one's; false when all are taken. */
+bool nib_cpu_claim_chunk(nib_cpu *cpu, const nib_plan_step *s, int index, nib_cpu_chunk *c);
+
+/* The next unit of an attention that no thread has taken. */
+static inline uint32_t nib_cpu_claim_unit(nib_cpu *cpu, const nib_plan_step *s) {
     return atomic_fetch_add_explicit(&cpu->claimed[s - cpu->plan->steps], 1, memory_order_relaxed);
 }
 

@@ -313,9 +313,9 @@ void nib_cpu_op_attention(nib_cpu *cpu, const nib_plan_step *s, int index) {
     uint32_t n = cpu->n_blocks * s->n_head_kv;
     bool splits = cpu->n_blocks == cpu->batch->n_tok && n < NIB_SPLIT_PAIRS * (uint32_t)cpu->n_active;
     if (splits) {
-        while (run_split_unit(&w, nib_cpu_claim(cpu, s))) {}
+        while (run_split_unit(&w, nib_cpu_claim_unit(cpu, s))) {}
         return;
     }
-    for (uint32_t unit; (unit = nib_cpu_claim(cpu, s)) < n;)
+    for (uint32_t unit; (unit = nib_cpu_claim_unit(cpu, s)) < n;)
         run_whole(&w, &cpu->blocks[unit / s->n_head_kv], unit % s->n_head_kv);
 }

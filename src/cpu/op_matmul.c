@@ -1,52 +1,11 @@
-/* cpu/op_matmul.c - products with up to three matrices that share an input: threads claim chunks of row groups.
- *
- * Decode is bound by reading weights: chunks of up to 64 KiB keep the reads contiguous. Prefill is bound by arithmetic:
- * chunks of up to 8 groups stay in L2 while all tokens pass over them. Towards the end of a step chunks shrink, so that
- * the threads finish together: a thread that waits for the last chunk of 64 KiB waits for 4 us, in a step of 9. */
+/* cpu/op_matmul.c - products with up to three matrices that share an input, chunk by chunk of their rows (cpu/claim.c), and what
+ * is done with a chunk while it is near: biases, the residual stream, the gate, the best of the logits. */
 #include "cpu/internal.h"
 
 #include <math.h>
 
-#define DECODE_CHUNK_BYTES (64 << 10)
-#define PREFILL_CHUNK_GROUPS 8
-#define PREFILL_ROWS 16
-
-static uint32_t max_chunk(const nib_cpu_matrix *m, uint32_t n_rows) {
-    if (n_rows >= PREFILL_ROWS) return PREFILL_CHUNK_GROUPS;
-    size_t n = DECODE_CHUNK_BYTES / m->group_bytes;
-    return n < 1 ? 1 : (uint32_t)n;
-}
-
-/* Groups g0 … g1-1 of a product of a step; of both where they are gated. */
-typedef struct chunk {
-    int product;
-    uint32_t g0, g1;
-} chunk;
-
 static const nib_cpu_matrix *matrix_of(const nib_cpu *cpu, const nib_plan_step *s, int product) {
     return &cpu->weights[s->product[product].weight].matrix;
-}
-
-/* The next groups of the step that no thread has taken; they are counted through its first n_products. */
-static bool claim(nib_cpu *cpu, const nib_plan_step *s, int n_products, uint32_t unit, chunk *c) {
-    atomic_uint *claimed = &cpu->claimed[s - cpu->plan->steps];
-    uint32_t n_rows = nib_cpu_n_rows(cpu, s->rows), total = 0;
-    for (int i = 0; i < n_products; i++) total += matrix_of(cpu, s, i)->n_groups;
-    unsigned at = atomic_load_explicit(claimed, memory_order_relaxed);
-    uint32_t n;
-    do {
-        if (at >= total) return false;
-        uint32_t first = at;
-        const nib_cpu_matrix *m;
-        for (c->product = 0; m = matrix_of(cpu, s, c->product), first >= m->n_groups; c->product++) first -= m->n_groups;
-        uint32_t share = (total - at) / (2 * (uint32_t)cpu->n_active), most = max_chunk(m, n_rows);
-        n = share < most ? share / unit * unit : most / unit * unit;
-        if (n < unit) n = unit;
-        if (n > m->n_groups - first) n = m->n_groups - first;
-        c->g0 = first;
-        c->g1 = first + n;
-    } while (!atomic_compare_exchange_weak_explicit(claimed, &at, at + n, memory_order_relaxed, memory_order_relaxed));
-    return true;
 }
 
 /* The rows of a chunk: where they begin, how many there are, and where they go. */
@@ -55,7 +14,7 @@ typedef struct sums {
     float *out;
 } sums;
 
-static sums sums_of(const nib_cpu_matrix *m, const chunk *c) {
+static sums sums_of(const nib_cpu_matrix *m, const nib_cpu_chunk *c) {
     size_t first = (size_t)c->g0 * NIB_GROUP_ROWS, last = (size_t)c->g1 * NIB_GROUP_ROWS;
     return (sums){.first = first, .n = (last < m->n_rows ? last : m->n_rows) - first};
 }
@@ -68,7 +27,7 @@ static bool keep(const nib_cpu *cpu, const nib_plan_step *s, int index, sums *y)
 }
 
 /* One product of the chunk, with its bias, into y. */
-static void multiply(nib_cpu *cpu, const nib_plan_step *s, const chunk *c, const nib_cpu_act *act, const sums *y, void *scratch) {
+static void multiply(nib_cpu *cpu, const nib_plan_step *s, const nib_cpu_chunk *c, const nib_cpu_act *act, const sums *y, void *scratch) {
     int bias = s->product[c->product].bias;
     const nib_cpu_product p = {cpu->isa, matrix_of(cpu, s, c->product), act, y->out, y->stride, c->g0, scratch};
     nib_cpu_product_run(&p, c->g0, c->g1);
@@ -90,7 +49,7 @@ static void note_best(nib_cpu *cpu, const sums *y, uint32_t n_rows) {
     }
 }
 
-static void run_chunk(nib_cpu *cpu, const nib_plan_step *s, const chunk *c, const nib_cpu_act *act, int index) {
+static void run_chunk(nib_cpu *cpu, const nib_plan_step *s, const nib_cpu_chunk *c, const nib_cpu_act *act, int index) {
     sums y = sums_of(matrix_of(cpu, s, c->product), c);
     int buffer = s->product[c->product].out;
     if (!s->adds || !keep(cpu, s, index, &y)) {
@@ -104,7 +63,7 @@ static void run_chunk(nib_cpu *cpu, const nib_plan_step *s, const chunk *c, cons
 }
 
 /* Both products of the chunk and the gate after them, which would find them in memory only. */
-static void run_gated_chunk(nib_cpu *cpu, const nib_plan_step *s, const chunk *c, const nib_cpu_act *act, int index) {
+static void run_gated_chunk(nib_cpu *cpu, const nib_plan_step *s, const nib_cpu_chunk *c, const nib_cpu_act *act, int index) {
     const nib_plan_step *gate = s + 1;
     nib_cpu_act codes = nib_cpu_act_of(cpu, gate->act, index);
     bool keeps_floats = !cpu->act_places[gate->act].own_row;
@@ -112,7 +71,7 @@ static void run_gated_chunk(nib_cpu *cpu, const nib_plan_step *s, const chunk *c
     for (int i = 0; i < 2; i++) {
         keep(cpu, s, index, &y[i]);
         y[i].out += (size_t)i * y[0].stride * act->n_tok;
-        multiply(cpu, s, &(chunk){i, c->g0, c->g1}, act, &y[i], nib_cpu_scratch(cpu, index));
+        multiply(cpu, s, &(nib_cpu_chunk){i, c->g0, c->g1}, act, &y[i], nib_cpu_scratch(cpu, index));
     }
     for (uint32_t t = 0; t < act->n_tok; t++) {
         const float *in[2] = {y[0].out + t * y[0].stride, y[1].out + t * y[1].stride};
@@ -125,9 +84,7 @@ static void run_gated_chunk(nib_cpu *cpu, const nib_plan_step *s, const chunk *c
 void nib_cpu_op_matmul(nib_cpu *cpu, const nib_plan_step *s, int index) {
     nib_cpu_act act = nib_cpu_act_of(cpu, s->act, index);
     bool gates = nib_cpu_gates_chunks(cpu, s);
-    bool makes_logits = s->product[0].out == cpu->plan->logits;
-    uint32_t unit = gates ? nib_cpu_gate_unit(cpu, s) : makes_logits ? NIB_BLOCK_VALUES / NIB_GROUP_ROWS : 1;
-    for (chunk c; claim(cpu, s, gates ? 1 : s->n_products, unit, &c);)
+    for (nib_cpu_chunk c; nib_cpu_claim_chunk(cpu, s, index, &c);)
         if (gates) run_gated_chunk(cpu, s, &c, &act, index);
         else run_chunk(cpu, s, &c, &act, index);
 }

@@ -74,6 +74,7 @@ static size_t partial_size(const nib_cpu *cpu) {
 
 static void lay_out(nib_cpu *cpu, layout *l) {
     const nib_plan *plan = cpu->plan;
+    cpu->lanes = take(l, (size_t)cpu->config.n_threads, sizeof *cpu->lanes); /* first: where the mapping is aligned */
     for (size_t i = 0; i < plan->n_buffers; i++) {
         uint32_t rows = (int)i == plan->logits ? cpu->config.n_logits : cpu->config.n_tok;
         cpu->buffers[i] = take(l, rows, (size_t)plan->buffers[i].width * sizeof(float));
@@ -202,17 +203,35 @@ static double add_time(double *ms, double then) {
     return now;
 }
 
+/* A barrier. Who has to wait there fetches the weights that it needs next. */
+static void meet(nib_cpu *cpu, int index) {
+    nib_team_arrive(cpu->team, index);
+    while (!nib_team_is_complete(cpu->team, index) && nib_cpu_fetch_part(cpu, index)) {}
+    nib_team_wait(cpu->team, index);
+}
+
 /* A barrier after step i; the wait belongs to the step. */
 static double wait_after(nib_cpu *cpu, size_t i, int index, double then) {
     if (!cpu->step_ms) {
-        nib_team_barrier(cpu->team);
+        meet(cpu, index);
         return 0;
     }
     double arrived = nib_sys_now();
-    nib_team_barrier(cpu->team);
+    meet(cpu, index);
     double now = add_time(&cpu->wait_ms[(size_t)index * cpu->plan->n_steps + i], arrived);
     if (index == 0) cpu->step_ms[i] += (now - then) * 1e3;
     return now;
+}
+
+/* The first product at or after step i; NULL: there is none. */
+static const nib_plan_step *product_from(const nib_plan *plan, size_t i) {
+    while (i < plan->n_steps && plan->steps[i].op != NIB_OP_MATMUL) i++;
+    return i < plan->n_steps ? &plan->steps[i] : NULL;
+}
+
+static void open_product_from(nib_cpu *cpu, size_t i, int index) {
+    const nib_plan_step *next = product_from(cpu->plan, i);
+    if (next) nib_cpu_open_part(cpu, next, index);
 }
 
 static void run_thread(void *arg, int index, int n_threads) {
@@ -237,6 +256,7 @@ static void run_thread(void *arg, int index, int n_threads) {
             then = add_time(&cpu->step_ms[last], then);
         }
         if (nib_cpu_n_rows(cpu, s->rows)) op_table[s->op](cpu, s, index);
+        if (s->op == NIB_OP_MATMUL) open_product_from(cpu, i + 1, index);
         last = i;
     }
     if (cpu->step_ms) wait_after(cpu, last, index, then);
@@ -276,6 +296,10 @@ nib_status nib_cpu_run(nib_cpu *cpu, const nib_plan_batch *batch, nib_error *err
     for (size_t i = 0; i < plan->n_steps; i++) atomic_store_explicit(&cpu->claimed[i], 0, memory_order_relaxed);
     find_blocks(cpu);
     cpu->folds_heads = are_single_tokens(cpu);
+    for (int i = 0; i < cpu->n_active; i++) {
+        cpu->lanes[i].turn = 0;
+        open_product_from(cpu, 0, i);
+    }
     nib_team_run(cpu->team, run_thread, cpu);
     if (cpu->status != NIB_OK && err) *err = cpu->error;
     return cpu->status;

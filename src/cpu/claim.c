@@ -1,0 +1,128 @@
+/* cpu/claim.c - how threads share the groups of a product: each begins with a part of its own, and who is done helps others.
+ *
+ * A part is contiguous, so that reading and its prefetch run on from chunk to chunk, and what is left of it stands in a line
+ * of its thread: taking a chunk costs nothing, where a counter that all take from goes from core to core. Who is done takes
+ * from the back of the part that has most left. Chunks shrink towards the end of a part, so that the threads finish together: one
+ * that waits for the last chunk of 64 KiB waits for 4 us, in a step of 9.
+ *
+ * The parts of a product are opened before the barrier that ends the product before it, each by its thread, which may fetch their
+ * beginning while it waits there. There are two sets in turn, as others may still be taking from this product's. */
+#include "cpu/internal.h"
+
+#define DECODE_CHUNK_BYTES (64 << 10) /* keeps the reads contiguous; decoding is bound by them */
+#define PREFILL_CHUNK_GROUPS 8        /* stay in L2 while all tokens pass over them */
+#define PREFILL_ROWS 16
+
+/* Of a part, while its thread waits at barriers: of 32 KiB on the last no longer counts, and L2 has room for it. */
+#define FETCH_BYTES (32 << 10)
+#define FETCH_LINES 4 /* at once: between them the thread looks whether it may go on */
+#define LINE 64
+
+typedef struct part {
+    uint32_t lo, hi; /* groups lo … hi-1, counted through the products of the step */
+} part;
+
+static uint64_t packed(part p) {
+    return (uint64_t)p.hi << 32 | p.lo;
+}
+
+static part unpacked(uint64_t word) {
+    return (part){(uint32_t)word, (uint32_t)(word >> 32)};
+}
+
+static const nib_cpu_matrix *matrix_of(const nib_cpu *cpu, const nib_plan_step *s, int product) {
+    return &cpu->weights[s->product[product].weight].matrix;
+}
+
+static uint32_t max_chunk(const nib_cpu_matrix *m, uint32_t n_rows) {
+    if (n_rows >= PREFILL_ROWS) return PREFILL_CHUNK_GROUPS;
+    size_t n = DECODE_CHUNK_BYTES / m->group_bytes;
+    return n < 1 ? 1 : (uint32_t)n;
+}
+
+/* Groups that go together: blocks of the gate's act, or blocks of logits of which the best is noted. */
+static uint32_t unit_of(const nib_cpu *cpu, const nib_plan_step *s) {
+    if (nib_cpu_gates_chunks(cpu, s)) return nib_cpu_gate_unit(cpu, s);
+    return s->product[0].out == cpu->plan->logits ? NIB_BLOCK_VALUES / NIB_GROUP_ROWS : 1;
+}
+
+/* The part of a thread, of all groups of the step; of one product where both are done chunk by chunk. */
+static part part_of(const nib_cpu *cpu, const nib_plan_step *s, int index) {
+    int n_products = nib_cpu_gates_chunks(cpu, s) ? 1 : s->n_products;
+    uint64_t total = 0, unit = unit_of(cpu, s), n = (uint64_t)cpu->n_active, i = (uint64_t)index;
+    for (int j = 0; j < n_products; j++) total += matrix_of(cpu, s, j)->n_groups;
+    uint64_t n_units = (total + unit - 1) / unit, lo = n_units * i / n * unit, hi = n_units * (i + 1) / n * unit;
+    return (part){(uint32_t)lo, (uint32_t)(hi < total ? hi : total)};
+}
+
+/* The product that has group `at`, and the first group of that product. */
+static int product_at(const nib_cpu *cpu, const nib_plan_step *s, uint32_t at, uint32_t *first) {
+    int product = 0;
+    *first = 0;
+    for (uint32_t n; n = matrix_of(cpu, s, product)->n_groups, at - *first >= n; product++) *first += n;
+    return product;
+}
+
+void nib_cpu_open_part(nib_cpu *cpu, const nib_plan_step *s, int index) {
+    nib_cpu_lane *lane = &cpu->lanes[index];
+    part p = part_of(cpu, s, index);
+    lane->turn++;
+    atomic_store_explicit(&lane->left[lane->turn % 2], packed(p), memory_order_relaxed);
+    lane->fetch = lane->fetch_end = NULL;
+    if (p.lo == p.hi || !nib_cpu_n_rows(cpu, s->rows)) return;
+    uint32_t first;
+    const nib_cpu_matrix *m = matrix_of(cpu, s, product_at(cpu, s, p.lo, &first));
+    uint32_t last = p.hi - first < m->n_groups ? p.hi - first : m->n_groups;
+    size_t n_bytes = (last - (p.lo - first)) * m->group_bytes;
+    lane->fetch = m->data + (p.lo - first) * m->group_bytes;
+    lane->fetch_end = lane->fetch + (n_bytes < FETCH_BYTES ? n_bytes : FETCH_BYTES);
+}
+
+bool nib_cpu_fetch_part(nib_cpu *cpu, int index) {
+    nib_cpu_lane *lane = &cpu->lanes[index];
+    for (int i = 0; i < FETCH_LINES && lane->fetch < lane->fetch_end; i++, lane->fetch += LINE) __builtin_prefetch(lane->fetch, 0, 2);
+    return lane->fetch < lane->fetch_end;
+}
+
+/* The thread with most left, -1 when nobody has anything. */
+static int richest(const nib_cpu *cpu, unsigned set) {
+    int best = -1;
+    uint32_t most = 0;
+    for (int i = 0; i < cpu->n_active; i++) {
+        part p = unpacked(atomic_load_explicit(&cpu->lanes[i].left[set], memory_order_relaxed));
+        if (p.hi - p.lo > most) most = p.hi - p.lo, best = i;
+    }
+    return best;
+}
+
+/* Takes a chunk from the front or the back of what is left in a part; false when nothing is. */
+static bool take(const nib_cpu *cpu, const nib_plan_step *s, _Atomic uint64_t *left, bool front, nib_cpu_chunk *c) {
+    uint32_t unit = unit_of(cpu, s), n_rows = nib_cpu_n_rows(cpu, s->rows), first;
+    uint64_t word = atomic_load_explicit(left, memory_order_relaxed);
+    part p, taken;
+    do {
+        p = unpacked(word);
+        if (p.lo == p.hi) return false;
+        c->product = product_at(cpu, s, front ? p.lo : p.hi - 1, &first);
+        const nib_cpu_matrix *m = matrix_of(cpu, s, c->product);
+        uint32_t lo = p.lo > first ? p.lo : first, hi = p.hi - first < m->n_groups ? p.hi : first + m->n_groups; /* of this product */
+        uint32_t n = (p.hi - p.lo) / 2, most = max_chunk(m, n_rows);
+        n = (n < most ? n : most) / unit * unit;
+        if (n < unit) n = unit;
+        if (n > hi - lo) n = hi - lo;
+        taken = front ? (part){lo, lo + n} : (part){(hi - n + unit - 1) / unit * unit, hi}; /* the last unit may be a short one */
+        if (front) p.lo = taken.hi;
+        else p.hi = taken.lo;
+    } while (!atomic_compare_exchange_weak_explicit(left, &word, packed(p), memory_order_relaxed, memory_order_relaxed));
+    c->g0 = taken.lo - first;
+    c->g1 = taken.hi - first;
+    return true;
+}
+
+bool nib_cpu_claim_chunk(nib_cpu *cpu, const nib_plan_step *s, int index, nib_cpu_chunk *c) {
+    unsigned set = cpu->lanes[index].turn % 2;
+    if (take(cpu, s, &cpu->lanes[index].left[set], true, c)) return true;
+    for (int i; (i = richest(cpu, set)) >= 0;)
+        if (take(cpu, s, &cpu->lanes[i].left[set], false, c)) return true;
+    return false;
+}
