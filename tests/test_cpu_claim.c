@@ -53,6 +53,11 @@ static void open_fixture(fixture *f, int n_threads, uint32_t n_tok, bool logits)
     f->cpu.n_active = n_threads;
 }
 
+static bool claim(const fixture *f, const nib_plan_step *s, int index, nib_cpu_chunk *c) {
+    nib_cpu_claims claims = nib_cpu_claims_of(&f->cpu, s, index);
+    return nib_cpu_claim_chunk(&claims, c);
+}
+
 static void note(fixture *f, int step, const nib_cpu_chunk *c, uint32_t unit) {
     uint32_t n_groups = f->weights[f->steps[step].product[c->product].weight].matrix.n_groups;
     assert_true(c->g0 < c->g1 && c->g1 <= n_groups);
@@ -84,7 +89,7 @@ static void test_every_group_once(void **unused) {
                 int i = (int)random_below(round % 3 ? (uint32_t)n : 1 + random_below((uint32_t)n)); /* small numbers more often */
                 nib_cpu_chunk c;
                 for (int j = 0; j < n && done[i]; j++) i = (i + 1) % n;
-                if (nib_cpu_claim_chunk(&f.cpu, &f.steps[step], i, &c)) {
+                if (claim(&f, &f.steps[step], i, &c)) {
                     note(&f, step, &c, step == 1 && logits ? 2 : 1);
                     continue;
                 }
@@ -107,15 +112,15 @@ static void test_order(void **unused) {
     nib_cpu_chunk c;
     uint32_t at = 0;
     while (at < 50) {
-        assert_true(nib_cpu_claim_chunk(&f.cpu, &f.steps[1], 0, &c));
+        assert_true(claim(&f, &f.steps[1], 0, &c));
         assert_int_equal(c.g0, at);
         at = c.g1;
     }
     assert_int_equal(at, 50);
-    assert_true(nib_cpu_claim_chunk(&f.cpu, &f.steps[1], 0, &c));
+    assert_true(claim(&f, &f.steps[1], 0, &c));
     assert_int_equal(c.g1, 100);
     assert_true(c.g0 >= 75);
-    assert_true(nib_cpu_claim_chunk(&f.cpu, &f.steps[1], 1, &c));
+    assert_true(claim(&f, &f.steps[1], 1, &c));
     assert_int_equal(c.g0, 50);
 }
 
@@ -148,7 +153,7 @@ static void *race(void *arg) {
     racer *r = arg;
     for (int step = 0; step < 2; step++) {
         pthread_barrier_wait(r->barrier);
-        for (nib_cpu_chunk c; nib_cpu_claim_chunk(&r->f->cpu, &r->f->steps[step], r->index, &c);)
+        for (nib_cpu_chunk c; claim(r->f, &r->f->steps[step], r->index, &c);)
             for (uint32_t g = c.g0; g < c.g1; g++) r->taken[step][c.product][g]++;
         if (step == 0) nib_cpu_open_part(&r->f->cpu, &r->f->steps[1], r->index);
     }

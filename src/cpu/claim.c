@@ -84,45 +84,56 @@ bool nib_cpu_fetch_part(nib_cpu *cpu, int index) {
     return lane->fetch < lane->fetch_end;
 }
 
+nib_cpu_claims nib_cpu_claims_of(const nib_cpu *cpu, const nib_plan_step *s, int index) {
+    nib_cpu_claims c = {.lanes = cpu->lanes, .n_lanes = cpu->n_active, .index = index, .unit = unit_of(cpu, s)};
+    uint32_t n_rows = nib_cpu_n_rows(cpu, s->rows), end = 0;
+    for (int j = 0; j < s->n_products; j++) {
+        const nib_cpu_matrix *m = matrix_of(cpu, s, j);
+        uint32_t most = max_chunk(m, n_rows) / c.unit * c.unit;
+        c.most[j] = most < c.unit ? c.unit : most;
+        c.first[j] = end;
+        c.first[j + 1] = end += m->n_groups;
+    }
+    return c;
+}
+
 /* The thread with most left, -1 when nobody has anything. */
-static int richest(const nib_cpu *cpu, unsigned set) {
+static int richest(const nib_cpu_claims *c, unsigned set) {
     int best = -1;
     uint32_t most = 0;
-    for (int i = 0; i < cpu->n_active; i++) {
-        part p = unpacked(atomic_load_explicit(&cpu->lanes[i].left[set], memory_order_relaxed));
+    for (int i = 0; i < c->n_lanes; i++) {
+        part p = unpacked(atomic_load_explicit(&c->lanes[i].left[set], memory_order_relaxed));
         if (p.hi - p.lo > most) most = p.hi - p.lo, best = i;
     }
     return best;
 }
 
 /* Takes a chunk from the front or the back of what is left in a part; false when nothing is. */
-static bool take(const nib_cpu *cpu, const nib_plan_step *s, _Atomic uint64_t *left, bool front, nib_cpu_chunk *c) {
-    uint32_t unit = unit_of(cpu, s), n_rows = nib_cpu_n_rows(cpu, s->rows), first;
+static bool take(const nib_cpu_claims *c, _Atomic uint64_t *left, bool front, nib_cpu_chunk *chunk) {
     uint64_t word = atomic_load_explicit(left, memory_order_relaxed);
     part p, taken;
+    int j;
     do {
         p = unpacked(word);
         if (p.lo == p.hi) return false;
-        c->product = product_at(cpu, s, front ? p.lo : p.hi - 1, &first);
-        const nib_cpu_matrix *m = matrix_of(cpu, s, c->product);
-        uint32_t lo = p.lo > first ? p.lo : first, hi = p.hi - first < m->n_groups ? p.hi : first + m->n_groups; /* of this product */
-        uint32_t n = (p.hi - p.lo) / 2, most = max_chunk(m, n_rows);
-        n = (n < most ? n : most) / unit * unit;
-        if (n < unit) n = unit;
+        for (j = 0; (front ? p.lo : p.hi - 1) >= c->first[j + 1]; j++) {}
+        uint32_t lo = p.lo > c->first[j] ? p.lo : c->first[j], hi = p.hi < c->first[j + 1] ? p.hi : c->first[j + 1];
+        uint32_t n = (p.hi - p.lo) / 2 / c->unit * c->unit;
+        if (n > c->most[j]) n = c->most[j];
+        if (n < c->unit) n = c->unit;
         if (n > hi - lo) n = hi - lo;
-        taken = front ? (part){lo, lo + n} : (part){(hi - n + unit - 1) / unit * unit, hi}; /* the last unit may be a short one */
+        taken = front ? (part){lo, lo + n} : (part){(hi - n + c->unit - 1) / c->unit * c->unit, hi}; /* the last unit may be a short one */
         if (front) p.lo = taken.hi;
         else p.hi = taken.lo;
     } while (!atomic_compare_exchange_weak_explicit(left, &word, packed(p), memory_order_relaxed, memory_order_relaxed));
-    c->g0 = taken.lo - first;
-    c->g1 = taken.hi - first;
+    *chunk = (nib_cpu_chunk){j, taken.lo - c->first[j], taken.hi - c->first[j]};
     return true;
 }
 
-bool nib_cpu_claim_chunk(nib_cpu *cpu, const nib_plan_step *s, int index, nib_cpu_chunk *c) {
-    unsigned set = cpu->lanes[index].turn % 2;
-    if (take(cpu, s, &cpu->lanes[index].left[set], true, c)) return true;
-    for (int i; (i = richest(cpu, set)) >= 0;)
-        if (take(cpu, s, &cpu->lanes[i].left[set], false, c)) return true;
+bool nib_cpu_claim_chunk(const nib_cpu_claims *c, nib_cpu_chunk *chunk) {
+    unsigned set = c->lanes[c->index].turn % 2;
+    if (take(c, &c->lanes[c->index].left[set], true, chunk)) return true;
+    for (int i; (i = richest(c, set)) >= 0;)
+        if (take(c, &c->lanes[i].left[set], false, chunk)) return true;
     return false;
 }

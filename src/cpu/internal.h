@@ -184,8 +184,17 @@ static inline void *nib_cpu_scratch(const nib_cpu *cpu, int index) {
 void nib_cpu_open_part(nib_cpu *cpu, const nib_plan_step *s, int index);
 /* Fetches some of the weights that the opened part begins with; false when that is done. */
 bool nib_cpu_fetch_part(nib_cpu *cpu, int index);
-/* The next chunk for a thread, of its part or another one's; false when all are taken. */
-bool nib_cpu_claim_chunk(nib_cpu *cpu, const nib_plan_step *s, int index, nib_cpu_chunk *c);
+/* What claiming from a step needs to know. */
+typedef struct nib_cpu_claims {
+    nib_cpu_lane *lanes;
+    int n_lanes, index;                     /* threads, and the one that claims */
+    uint32_t unit;                          /* groups that go together */
+    uint32_t most[NIB_PLAN_MAX_PRODUCTS];   /* by product: groups of a chunk */
+    uint32_t first[NIB_PLAN_MAX_PRODUCTS + 1]; /* by product: its first group, counted through */
+} nib_cpu_claims;
+nib_cpu_claims nib_cpu_claims_of(const nib_cpu *cpu, const nib_plan_step *s, int index);
+/* The next chunk for the thread, of its part or another one's; false when all are taken. */
+bool nib_cpu_claim_chunk(const nib_cpu_claims *c, nib_cpu_chunk *chunk);
 
 /* The next unit of an attention that no thread has taken. */
 static inline uint32_t nib_cpu_claim_unit(nib_cpu *cpu, const nib_plan_step *s) {

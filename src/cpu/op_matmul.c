@@ -84,7 +84,8 @@ static void run_gated_chunk(nib_cpu *cpu, const nib_plan_step *s, const nib_cpu_
 void nib_cpu_op_matmul(nib_cpu *cpu, const nib_plan_step *s, int index) {
     nib_cpu_act act = nib_cpu_act_of(cpu, s->act, index);
     bool gates = nib_cpu_gates_chunks(cpu, s);
-    for (nib_cpu_chunk c; nib_cpu_claim_chunk(cpu, s, index, &c);)
+    nib_cpu_claims claims = nib_cpu_claims_of(cpu, s, index);
+    for (nib_cpu_chunk c; nib_cpu_claim_chunk(&claims, &c);)
         if (gates) run_gated_chunk(cpu, s, &c, &act, index);
         else run_chunk(cpu, s, &c, &act, index);
 }

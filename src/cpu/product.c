@@ -29,6 +29,7 @@ typedef struct fetch {
 /* The chunk of groups c … e-1 while its forerunner is multiplied by n_calls kernel calls. */
 static fetch fetch_begin(const nib_cpu_matrix *m, uint32_t c, uint32_t e, size_t n_calls) {
     fetch f = {m->data + c * m->group_bytes, m->data + e * m->group_bytes, 0};
+    if (c == e) return f;
     f.step = ((size_t)(f.end - f.at) / n_calls + LINE) / LINE * LINE;
     return f;
 }
