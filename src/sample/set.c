@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define LANES NIB_SAMPLE_LANES
+#define FEW 128 /* candidates that are sorted sooner than narrowed down */
 
 static size_t n_blocks(size_t n) {
     return (n + LANES - 1) / LANES;
@@ -158,14 +159,15 @@ void nib_sample_set_moments(nib_sample_set *set, double *mean, double *deviation
     *deviation = variance > 0 ? sqrt(variance) : 0;
 }
 
-void nib_sample_set_keep(nib_sample_set *set, float lowest) {
+/* A list of the candidates with lowest <= logit < limit. */
+static void keep_between(nib_sample_set *set, float lowest, float limit) {
     nib_sample_set_max(set);
     size_t n = 0, b = 0;
     float tmp[LANES];
     for (const float *x; (x = next_block(set, lowest, &b, tmp));) {
         size_t first = (b - 1) * LANES;
         for (size_t j = 0; j < LANES && first + j < set->n; j++) {
-            if (x[j] < lowest) continue;
+            if (x[j] < lowest || x[j] >= limit) continue;
             /* In list form x may lie in own: a value moves down, never past one that is still to be read. */
             set->own_ids[n] = set->ids ? set->ids[first + j] : (nib_token)(first + j);
             set->own[n++] = x[j];
@@ -178,6 +180,10 @@ void nib_sample_set_keep(nib_sample_set *set, float lowest) {
     set->mask = NULL;
     if (set->is_patched) memset(set->patched, 0, n_blocks(set->n_vocab) * sizeof *set->patched);
     set->is_patched = set->has_max = false;
+}
+
+void nib_sample_set_keep(nib_sample_set *set, float lowest) {
+    keep_between(set, lowest, INFINITY);
 }
 
 static void sort_list(nib_sample_set *set) {
@@ -270,19 +276,40 @@ nib_token nib_sample_set_best(nib_sample_set *set) {
     return best;
 }
 
+/* Keeps some of the candidates, sorted, among them the one at which the sum of exp(logit - max), best first, passes `wanted`; returns
+ * the sum of those before them. Sorting all of a flat distribution would take longer than some models take for a token. */
+static double narrow(nib_sample_set *set, double wanted) {
+    float max = nib_sample_set_max(set), lowest = -FLT_MAX, limit = INFINITY;
+    nib_sample_mass above = {0}, all = {0}; /* of what is at least limit, and at least lowest */
+    for (float depth = 4; set->n > FEW && all.z <= wanted && depth <= 64; depth *= 2) {
+        if (depth > 4) limit = lowest, above = all;
+        lowest = max - depth;
+        all = nib_sample_set_mass(set, lowest);
+    }
+    if (all.z <= wanted) lowest = -FLT_MAX, limit = INFINITY, above = (nib_sample_mass){0};
+    while (all.z > wanted && all.n - above.n > FEW) {
+        float middle = lowest + ((limit < max ? limit : max) - lowest) / 2;
+        if (!(middle > lowest && middle < limit)) break;
+        nib_sample_mass upper = nib_sample_set_mass(set, middle);
+        if (upper.z > wanted) lowest = middle, all = upper;
+        else limit = middle, above = upper;
+    }
+    keep_between(set, lowest, limit);
+    sort_list(set);
+    return above.z;
+}
+
 nib_token nib_sample_set_draw(nib_sample_set *set, double u, float *logprob) {
-    nib_sample_mass all = nib_sample_set_mass(set, -FLT_MAX);
-    nib_sample_set_head(set, u * all.z, 1);
-    float max = set->own[0];
-    double sum = 0;
+    float max = nib_sample_set_max(set);
+    double z = nib_sample_set_mass(set, -FLT_MAX).z, sum = set->is_sorted ? 0 : narrow(set, u * z);
     size_t chosen = 0;
-    for (size_t i = 0; i < set->n && sum <= u * all.z; i++) {
+    for (size_t i = 0; i < set->n && sum <= u * z; i++) {
         double e = (double)nib_sample_exp(set->own[i] - max);
         if (e == 0) break; /* rounding left the sum short: the last that has any probability */
         sum += e;
         chosen = i;
     }
-    *logprob = (float)((double)set->own[chosen] - (double)max - nib_log(all.z));
+    *logprob = (float)((double)set->own[chosen] - (double)max - nib_log(z));
     return set->ids[chosen];
 }
 
