@@ -24,6 +24,7 @@
 
 enum { LAST_WORD_MS = 500 }; /* for clients to read why their answers are cut */
 #define TIDY_SECONDS 20.0
+#define KEPT_BYTES (1 << 20) /* of free memory at the end of the heap */
 #define REQUEST_MIB 2.5 /* seen: memory of a request that runs, its text and the room that malloc keeps */
 
 typedef struct serve_state {
@@ -210,14 +211,14 @@ static void share_one_heap(void) {
 #ifdef __GLIBC__
     mallopt(M_ARENA_MAX, 1);
     mallopt(M_MMAP_THRESHOLD, 256 << 10);
-    mallopt(M_TRIM_THRESHOLD, 1 << 20);
+    mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
 #endif
 }
 
 /* Free memory between what is in use goes back as well, some milliseconds of work. */
 static void give_back_memory(void) {
 #ifdef __GLIBC__
-    malloc_trim(0);
+    malloc_trim(KEPT_BYTES);
 #endif
 }
 

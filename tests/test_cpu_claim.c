@@ -58,6 +58,19 @@ static bool claim(const fixture *f, const nib_plan_step *s, int index, nib_cpu_c
     return nib_cpu_claim_chunk(&claims, c);
 }
 
+/* The first step becomes two products that are gated together: groups of the first stand for both, 16 of them for a block of codes. */
+static void open_gated(fixture *f, int n_threads) {
+    uint32_t n_blocks = (uint32_t)n_threads * NIB_GATE_UNITS + random_below(40);
+    open_fixture(f, n_threads, 16, false);
+    f->forms[0] = NIB_ACT_Q256;
+    f->gates[0] = true;
+    f->cpu.n_sums = 16 * NIB_GATE_SUMS;
+    f->steps[0].n_products = 2;
+    f->steps[1].n_in = 256 * n_blocks;
+    f->weights[0].matrix.n_groups = f->weights[1].matrix.n_groups = 16 * n_blocks;
+    assert_true(nib_cpu_gates_chunks(&f->cpu, &f->steps[0]));
+}
+
 static void note(fixture *f, int step, const nib_cpu_chunk *c, uint32_t unit) {
     uint32_t n_groups = f->weights[f->steps[step].product[c->product].weight].matrix.n_groups;
     assert_true(c->g0 < c->g1 && c->g1 <= n_groups);
@@ -68,20 +81,21 @@ static void note(fixture *f, int step, const nib_cpu_chunk *c, uint32_t unit) {
 
 static void check_all_taken(const fixture *f) {
     for (int step = 0; step < 2; step++)
-        for (int j = 0; j < f->steps[step].n_products; j++) {
+        for (int j = 0; j < (f->gates[step] ? 1 : f->steps[step].n_products); j++) {
             uint32_t n = f->weights[f->steps[step].product[j].weight].matrix.n_groups;
             for (uint32_t g = 0; g < MAX_GROUPS; g++) assert_int_equal(f->taken[step][j][g], g < n);
         }
 }
 
-/* Threads in any order, some of which come late or never; who is done opens its part of the next product at once. */
+/* Threads in any order, some of which come late; who is done opens its part of the next product at once. */
 static void test_every_group_once(void **unused) {
     (void)unused;
     static fixture f;
     for (int round = 0; round < 3000; round++) {
         int n = 1 + (int)random_below(MAX_THREADS);
-        bool logits = round % 2;
-        open_fixture(&f, n, 1 + random_below(40), logits);
+        bool gated = round % 5 == 0, logits = round % 2 && !gated;
+        if (gated) open_gated(&f, n);
+        else open_fixture(&f, n, 1 + random_below(40), logits);
         for (int i = 0; i < n; i++) nib_cpu_open_part(&f.cpu, &f.steps[0], i);
         for (int step = 0; step < 2; step++) {
             bool done[MAX_THREADS] = {0};
@@ -90,7 +104,7 @@ static void test_every_group_once(void **unused) {
                 nib_cpu_chunk c;
                 for (int j = 0; j < n && done[i]; j++) i = (i + 1) % n;
                 if (claim(&f, &f.steps[step], i, &c)) {
-                    note(&f, step, &c, step == 1 && logits ? 2 : 1);
+                    note(&f, step, &c, step == 0 && gated ? 16 : step == 1 && logits ? 2 : 1);
                     continue;
                 }
                 done[i] = true;

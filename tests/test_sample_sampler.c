@@ -316,6 +316,53 @@ static void test_trace(void **state) {
     }
 }
 
+/* Greedy sampling leaves out the end of a chain; under the eyes of a trace function it does not, and finds the same. */
+static void test_greedy_leaves_out_what_does_not_matter(void **state) {
+    (void)state;
+    for (uint32_t round = 0; round < 400; round++) {
+        char chain[] = "e;d;s;k;y;p;m;x;t";
+        for (size_t i = sizeof chain / 2 - 1; i > 0; i--) {
+            size_t j = (size_t)(nib_rng_uniform(round, i, 0) * (double)(i + 1));
+            char c = chain[2 * i];
+            chain[2 * i] = chain[2 * j], chain[2 * j] = c;
+        }
+        nib_sampler_params p = params(chain);
+        p.temp = round % 7 == 0 ? -1 : 0, p.top_k = (int32_t)(round % 4), p.top_p = 0.6f, p.min_p = 0.2f, p.top_n_sigma = round % 5 ? 0 : 1;
+        p.penalty_last_n = (int32_t)(round % 3) - 1, p.penalty_repeat = 2, p.penalty_presence = 1;
+        p.dry_multiplier = round % 2 ? 2 : 0, p.typical_p = round % 3 ? 1 : 0.5f, p.xtc_probability = round % 4 == 1 ? 0.5f : 0;
+        nib_sampler *traced = new_sampler(&p, 300), *plain = new_sampler(&p, 300);
+        for (uint64_t pos = 0; pos < 30; pos++) {
+            naive_logits(g_logits, 300, round * 100 + (uint32_t)pos / 3, 2, false);
+            trace_log log = {"", 0, 0};
+            nib_sampler_trace(traced, on_trace, &log);
+            nib_token id = draw(traced, NULL, pos);
+            assert_int_equal(id, draw(plain, NULL, pos));
+            nib_sampler_accept(traced, id, NULL);
+            nib_sampler_accept(plain, id, NULL);
+        }
+        nib_sampler_free(traced);
+        nib_sampler_free(plain);
+    }
+}
+
+/* Logits that cannot be told apart: candidates of the same logit are drawn in the order of their ids. */
+static void test_draw_among_equals(void **state) {
+    (void)state;
+    for (int way = 0; way < 4; way++) {
+        nib_sampler_params p = params("");
+        nib_sampler *s = new_sampler(&p, MAX_VOCAB);
+        size_t n_upper = way < 2 ? MAX_VOCAB : MAX_VOCAB / 2; /* the others have none, or half of the probability */
+        for (size_t i = 0; i < MAX_VOCAB; i++)
+            g_logits[i] = i < n_upper ? (float)(way % 2) : way == 2 ? -INFINITY : (float)(way % 2) - 0.6931472f;
+        for (uint64_t pos = 0; pos < 40; pos++) {
+            double share = way == 3 ? 1.5 : 1, at = nib_rng_uniform(1234, pos, 0) * share * (double)n_upper;
+            double want = at < (double)n_upper ? at : (double)n_upper + 2 * (at - (double)n_upper);
+            assert_true(fabs((double)draw(s, NULL, pos) - want) < 2);
+        }
+        nib_sampler_free(s);
+    }
+}
+
 /* Everything switched on, windows that are bounded: no allocation after construction. */
 static void test_no_allocation(void **state) {
     (void)state;
@@ -393,7 +440,9 @@ int main(void) {
         cmocka_unit_test(test_greedy),           cmocka_unit_test(test_bias),
         cmocka_unit_test(test_mask),             cmocka_unit_test(test_nothing_allowed),
         cmocka_unit_test(test_nan_and_infinity), cmocka_unit_test(test_accept_refuses),
-        cmocka_unit_test(test_trace),            cmocka_unit_test(test_no_allocation),
+        cmocka_unit_test(test_trace),
+        cmocka_unit_test(test_greedy_leaves_out_what_does_not_matter),
+        cmocka_unit_test(test_draw_among_equals), cmocka_unit_test(test_no_allocation),
         cmocka_unit_test(test_growth),           cmocka_unit_test(test_extremes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,7 +27,8 @@
 /* A thread at the barrier. Only `met` is read by others: 64 bits, for a thread that is left out of runs stays far behind. */
 typedef struct lane {
     _Alignas(128) _Atomic uint64_t met; /* meetings that it has come to */
-    int n, n_here;                      /* threads of this run, and how many of them are known to be here */
+    _Alignas(128) int n;                /* threads of this run */
+    int n_here;                         /* of them, those that are known to be here */
 } lane;
 
 typedef struct worker {

@@ -1,6 +1,6 @@
 /* base/team.h - a team of worker threads that run one function together and meet at barriers.
  *
- * Inside a run threads spin at a barrier (0.1-0.3 us) and fall asleep when it takes long; between runs they sleep.
+ * Inside a run threads spin at a barrier (0.2-0.4 us between two cores) and fall asleep when it takes long; between runs they sleep.
  * Spinning only pays when every thread has a CPU of its own, so it is off when there are more threads than CPUs. */
 #ifndef NIB_BASE_TEAM_H
 #define NIB_BASE_TEAM_H

@@ -13,7 +13,7 @@
 #define PREFILL_CHUNK_GROUPS 8        /* stay in L2 while all tokens pass over them */
 #define PREFILL_ROWS 16
 
-/* Of a part, while its thread waits at barriers: of 32 KiB on the last no longer counts, and L2 has room for it. */
+/* Of a part, while its thread waits at barriers: more gained nothing, and L2 has room for it. */
 #define FETCH_BYTES (32 << 10)
 #define FETCH_LINES 4 /* at once: between them the thread looks whether it may go on */
 #define LINE 64

@@ -180,7 +180,7 @@ static inline void *nib_cpu_scratch(const nib_cpu *cpu, int index) {
 }
 
 /* Chunks of products. A thread's part of the step is opened by it, or by the caller of the run for all, before the barrier that all
- * pass before they claim; and not while another step is claimed of which the parts before this one's were opened. */
+ * pass before they claim, and when nobody claims any more from the step whose parts were opened two openings ago: there are two sets. */
 void nib_cpu_open_part(nib_cpu *cpu, const nib_plan_step *s, int index);
 /* Fetches some of the weights that the opened part begins with; false when that is done. */
 bool nib_cpu_fetch_part(nib_cpu *cpu, int index);
@@ -189,7 +189,7 @@ typedef struct nib_cpu_claims {
     nib_cpu_lane *lanes;
     int n_lanes, index;                     /* threads, and the one that claims */
     uint32_t unit;                          /* groups that go together */
-    uint32_t most[NIB_PLAN_MAX_PRODUCTS];   /* by product: groups of a chunk */
+    uint32_t most[NIB_PLAN_MAX_PRODUCTS];   /* by product: groups of a chunk, at most */
     uint32_t first[NIB_PLAN_MAX_PRODUCTS + 1]; /* by product: its first group, counted through */
 } nib_cpu_claims;
 nib_cpu_claims nib_cpu_claims_of(const nib_cpu *cpu, const nib_plan_step *s, int index);

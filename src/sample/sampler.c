@@ -61,6 +61,25 @@ static nib_status init_memory(nib_sampler *s, nib_error *err) {
     return nib_sample_dry_reserve(&s->dry, s->history.capacity, err);
 }
 
+/* May another candidate be the best after a step than before it? */
+static bool changes_best(const nib_sampler *s, nib_sample_id id) {
+    switch (id) {
+    case NIB_SAMPLE_PENALTIES: return s->penalty.last_n > 0;
+    case NIB_SAMPLE_DRY: return s->dry.last_n > 0;
+    case NIB_SAMPLE_TYP_P: return s->params.typical_p < 1;
+    case NIB_SAMPLE_XTC: return s->params.xtc_probability > 0;
+    case NIB_SAMPLE_ADAPTIVE_P: return s->adaptive.prob != NULL;
+    default: return false;
+    }
+}
+
+/* Greedy sampling ends with the last step that changes the best: what later ones drop does not matter. */
+static uint32_t count_steps(const nib_sampler *s) {
+    uint32_t n = s->chain.n;
+    while (n && s->params.temp <= 0 && !changes_best(s, (nib_sample_id)s->chain.ids[n - 1])) n--;
+    return n;
+}
+
 nib_status nib_sampler_new(nib_sampler **out, const nib_sampler_params *params, uint32_t n_vocab, nib_error *err) {
     *out = NULL;
     nib_sampler_params read;
@@ -78,6 +97,7 @@ nib_status nib_sampler_new(nib_sampler **out, const nib_sampler_params *params, 
     NIB_TRY_OUT(init_seed(s, err));
     NIB_TRY_OUT(init_memory(s, err));
     NIB_TRY_OUT(nib_sample_set_init(&s->set, n_vocab, err));
+    s->n_steps = count_steps(s);
     s->params.chain = NULL;
     s->params.dry_breakers = NULL;
     s->params.dry_breaker_lengths = NULL;
@@ -147,7 +167,7 @@ static void run_chain(nib_sampler *s) {
         if (s->params.temp > 0) run_step(s, "mirostat", nib_sample_mirostat_apply);
         return;
     }
-    for (uint32_t i = 0; i < s->chain.n; i++) {
+    for (uint32_t i = 0; i < (s->trace ? s->chain.n : s->n_steps); i++) {
         const nib_sample_kind *kind = &nib_sample_kinds[s->chain.ids[i]];
         run_step(s, kind->name, kind->apply);
     }

@@ -13,6 +13,7 @@
 struct nib_sampler {
     nib_sampler_params params; /* arrays: bias is a copy, the others were read at construction and are NULL */
     nib_sample_chain chain;
+    uint32_t n_steps; /* of the chain, that matter when nobody looks on */
     uint32_t n_vocab, seed;
     nib_sample_set set;
     const float *hint;         /* for the next sample; NULL: none */

@@ -10,7 +10,8 @@
 #include <string.h>
 
 #define LANES NIB_SAMPLE_LANES
-#define FEW 128 /* candidates that are sorted sooner than narrowed down */
+#define FEW 128          /* candidates that are sorted sooner than narrowed down */
+#define MOST_HALVINGS 16 /* of an interval of logits: what is still crowded then is alike */
 
 static size_t n_blocks(size_t n) {
     return (n + LANES - 1) / LANES;
@@ -86,10 +87,28 @@ static float scan_block(const nib_sample_set *set, size_t b, bool *is_ok) {
     return nib_sample_lanes_max(block(set, b, tmp), is_ok);
 }
 
+/* All maxima as the caller knows them; false when they are not known, or a logit is no number. */
+static bool scan_hint(nib_sample_set *set) {
+    size_t n = n_blocks(set->n), b = 0;
+    bool is_ok = set->best && set->block_max && !set->mask && !set->is_patched;
+    for (; is_ok && b + LANES <= n; b += LANES) {
+        float max = nib_sample_lanes_max(set->best + b, &is_ok);
+        if (max > set->max) set->max = max;
+    }
+    for (; is_ok && b < n; b++) {
+        is_ok = set->best[b] < INFINITY;
+        if (set->best[b] > set->max) set->max = set->best[b];
+    }
+    if (is_ok) memcpy(set->block_max, set->best, n * sizeof *set->best);
+    return is_ok;
+}
+
 /* Finds the maxima of blocks and whole, and numbers that are none. */
 static void scan(nib_sample_set *set) {
     set->max = -INFINITY;
     set->has_max = true;
+    if (scan_hint(set)) return;
+    set->max = -INFINITY;
     for (size_t b = 0; b < n_blocks(set->n); b++) {
         bool is_ok = true;
         float max = scan_block(set, b, &is_ok);
@@ -287,7 +306,7 @@ static double narrow(nib_sample_set *set, double wanted) {
         all = nib_sample_set_mass(set, lowest);
     }
     if (all.z <= wanted) lowest = -FLT_MAX, limit = INFINITY, above = (nib_sample_mass){0};
-    while (all.z > wanted && all.n - above.n > FEW) {
+    for (int round = 0; round < MOST_HALVINGS && all.z > wanted && all.n - above.n > FEW; round++) {
         float middle = lowest + ((limit < max ? limit : max) - lowest) / 2;
         if (!(middle > lowest && middle < limit)) break;
         nib_sample_mass upper = nib_sample_set_mass(set, middle);

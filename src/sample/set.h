@@ -76,7 +76,8 @@ void nib_sample_set_scale(nib_sample_set *set, float temp);
 
 /* The best candidate; the set must have one. */
 nib_token nib_sample_set_best(nib_sample_set *set);
-/* Draws by probability with 0 <= u < 1, in sorted order: u = 0 is the best. *logprob: of the drawn token in the set. */
+/* Draws by probability with 0 <= u < 1, in sorted order: u = 0 is the best. *logprob: of the drawn token in the set.
+ * What is left is a window around it, perhaps without the best. */
 nib_token nib_sample_set_draw(nib_sample_set *set, double u, float *logprob);
 /* The k best with their log-probabilities, best first; returns how many there are. z: the mass of all. Changes
  * nothing. */
