@@ -30,51 +30,53 @@ static part unpacked(uint64_t word) {
     return (part){(uint32_t)word, (uint32_t)(word >> 32)};
 }
 
-static const nib_cpu_matrix *matrix_of(const nib_cpu *cpu, const nib_plan_step *s, int product) {
-    return &cpu->weights[s->product[product].weight].matrix;
-}
-
 static uint32_t max_chunk(const nib_cpu_matrix *m, uint32_t n_rows) {
     if (n_rows >= PREFILL_ROWS) return PREFILL_CHUNK_GROUPS;
     size_t n = DECODE_CHUNK_BYTES / m->group_bytes;
     return n < 1 ? 1 : (uint32_t)n;
 }
 
-/* Groups that go together: blocks of the gate's act, or blocks of logits of which the best is noted. */
-static uint32_t unit_of(const nib_cpu *cpu, const nib_plan_step *s) {
-    if (nib_cpu_gates_chunks(cpu, s)) return nib_cpu_gate_unit(cpu, s);
-    return s->product[0].out == cpu->plan->logits ? NIB_BLOCK_VALUES / NIB_GROUP_ROWS : 1;
+nib_cpu_claims nib_cpu_claims_of(const nib_cpu *cpu, const nib_plan_step *s, int index) {
+    bool gates = nib_cpu_gates_chunks(cpu, s), makes_logits = s->product[0].out == cpu->plan->logits;
+    nib_cpu_claims c = {.lanes = cpu->lanes, .n_lanes = cpu->n_active, .index = index};
+    c.unit = gates ? nib_cpu_gate_unit(cpu, s) : makes_logits ? NIB_BLOCK_VALUES / NIB_GROUP_ROWS : 1;
+    for (int j = 0; j < (gates ? 1 : s->n_products); j++) {
+        const nib_cpu_matrix *m = nib_cpu_matrix_of(cpu, s, j);
+        uint32_t most = max_chunk(m, nib_cpu_n_rows(cpu, s->rows)) / c.unit * c.unit;
+        c.most[j] = most < c.unit ? c.unit : most;
+        c.first[j] = c.n_groups;
+        c.first[j + 1] = c.n_groups += m->n_groups;
+    }
+    return c;
 }
 
-/* The part of a thread, of all groups of the step; of one product where both are done chunk by chunk. */
-static part part_of(const nib_cpu *cpu, const nib_plan_step *s, int index) {
-    int n_products = nib_cpu_gates_chunks(cpu, s) ? 1 : s->n_products;
-    uint64_t total = 0, unit = unit_of(cpu, s), n = (uint64_t)cpu->n_active, i = (uint64_t)index;
-    for (int j = 0; j < n_products; j++) total += matrix_of(cpu, s, j)->n_groups;
-    uint64_t n_units = (total + unit - 1) / unit, lo = n_units * i / n * unit, hi = n_units * (i + 1) / n * unit;
-    return (part){(uint32_t)lo, (uint32_t)(hi < total ? hi : total)};
+/* The product that has group `at`. */
+static int product_at(const nib_cpu_claims *c, uint32_t at) {
+    int j = 0;
+    while (at >= c->first[j + 1]) j++;
+    return j;
 }
 
-/* The product that has group `at`, and the first group of that product. */
-static int product_at(const nib_cpu *cpu, const nib_plan_step *s, uint32_t at, uint32_t *first) {
-    int product = 0;
-    *first = 0;
-    for (uint32_t n; n = matrix_of(cpu, s, product)->n_groups, at - *first >= n; product++) *first += n;
-    return product;
+/* The part that a thread begins with: whole units. */
+static part part_of(const nib_cpu_claims *c) {
+    uint64_t unit = c->unit, n = (uint64_t)c->n_lanes, i = (uint64_t)c->index, n_units = (c->n_groups + unit - 1) / unit;
+    uint64_t lo = n_units * i / n * unit, hi = n_units * (i + 1) / n * unit;
+    return (part){(uint32_t)lo, (uint32_t)(hi < c->n_groups ? hi : c->n_groups)};
 }
 
 void nib_cpu_open_part(nib_cpu *cpu, const nib_plan_step *s, int index) {
     nib_cpu_lane *lane = &cpu->lanes[index];
-    part p = part_of(cpu, s, index);
+    nib_cpu_claims c = nib_cpu_claims_of(cpu, s, index);
+    part p = part_of(&c);
     lane->turn++;
     atomic_store_explicit(&lane->left[lane->turn % 2], packed(p), memory_order_relaxed);
     lane->fetch = lane->fetch_end = NULL;
     if (p.lo == p.hi || !nib_cpu_n_rows(cpu, s->rows)) return;
-    uint32_t first;
-    const nib_cpu_matrix *m = matrix_of(cpu, s, product_at(cpu, s, p.lo, &first));
-    uint32_t last = p.hi - first < m->n_groups ? p.hi - first : m->n_groups;
-    size_t n_bytes = (last - (p.lo - first)) * m->group_bytes;
-    lane->fetch = m->data + (p.lo - first) * m->group_bytes;
+    int j = product_at(&c, p.lo);
+    const nib_cpu_matrix *m = nib_cpu_matrix_of(cpu, s, j);
+    uint32_t end = p.hi < c.first[j + 1] ? p.hi : c.first[j + 1];
+    size_t n_bytes = (end - p.lo) * m->group_bytes;
+    lane->fetch = m->data + (p.lo - c.first[j]) * m->group_bytes;
     lane->fetch_end = lane->fetch + (n_bytes < FETCH_BYTES ? n_bytes : FETCH_BYTES);
 }
 
@@ -82,19 +84,6 @@ bool nib_cpu_fetch_part(nib_cpu *cpu, int index) {
     nib_cpu_lane *lane = &cpu->lanes[index];
     for (int i = 0; i < FETCH_LINES && lane->fetch < lane->fetch_end; i++, lane->fetch += LINE) __builtin_prefetch(lane->fetch, 0, 2);
     return lane->fetch < lane->fetch_end;
-}
-
-nib_cpu_claims nib_cpu_claims_of(const nib_cpu *cpu, const nib_plan_step *s, int index) {
-    nib_cpu_claims c = {.lanes = cpu->lanes, .n_lanes = cpu->n_active, .index = index, .unit = unit_of(cpu, s)};
-    uint32_t n_rows = nib_cpu_n_rows(cpu, s->rows), end = 0;
-    for (int j = 0; j < s->n_products; j++) {
-        const nib_cpu_matrix *m = matrix_of(cpu, s, j);
-        uint32_t most = max_chunk(m, n_rows) / c.unit * c.unit;
-        c.most[j] = most < c.unit ? c.unit : most;
-        c.first[j] = end;
-        c.first[j + 1] = end += m->n_groups;
-    }
-    return c;
 }
 
 /* The thread with most left, -1 when nobody has anything. */
@@ -116,7 +105,7 @@ static bool take(const nib_cpu_claims *c, _Atomic uint64_t *left, bool front, ni
     do {
         p = unpacked(word);
         if (p.lo == p.hi) return false;
-        for (j = 0; (front ? p.lo : p.hi - 1) >= c->first[j + 1]; j++) {}
+        j = product_at(c, front ? p.lo : p.hi - 1);
         uint32_t lo = p.lo > c->first[j] ? p.lo : c->first[j], hi = p.hi < c->first[j + 1] ? p.hi : c->first[j + 1];
         uint32_t n = (p.hi - p.lo) / 2 / c->unit * c->unit;
         if (n > c->most[j]) n = c->most[j];

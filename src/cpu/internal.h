@@ -162,6 +162,10 @@ nib_cpu_act nib_cpu_act_of(const nib_cpu *cpu, int act, int index);
 /* Where a step puts a row: into its buffer, or into the thread's own. */
 float *nib_cpu_out_row(const nib_cpu *cpu, const nib_plan_step *s, int index, uint32_t row);
 
+static inline const nib_cpu_matrix *nib_cpu_matrix_of(const nib_cpu *cpu, const nib_plan_step *s, int product) {
+    return &cpu->weights[s->product[product].weight].matrix;
+}
+
 static inline float *nib_cpu_row(const nib_cpu *cpu, int buffer, uint32_t row) {
     return cpu->buffers[buffer] + (size_t)row * cpu->plan->buffers[buffer].width;
 }
@@ -184,11 +188,12 @@ static inline void *nib_cpu_scratch(const nib_cpu *cpu, int index) {
 void nib_cpu_open_part(nib_cpu *cpu, const nib_plan_step *s, int index);
 /* Fetches some of the weights that the opened part begins with; false when that is done. */
 bool nib_cpu_fetch_part(nib_cpu *cpu, int index);
-/* What claiming from a step needs to know. */
+/* What claiming from a step needs to know; of products that are gated together only the first counts. */
 typedef struct nib_cpu_claims {
     nib_cpu_lane *lanes;
     int n_lanes, index;                     /* threads, and the one that claims */
-    uint32_t unit;                          /* groups that go together */
+    uint32_t n_groups;                      /* of all products */
+    uint32_t unit;                          /* groups that go together: blocks of the gate's act, or of logits of which the best is noted */
     uint32_t most[NIB_PLAN_MAX_PRODUCTS];   /* by product: groups of a chunk, at most */
     uint32_t first[NIB_PLAN_MAX_PRODUCTS + 1]; /* by product: its first group, counted through */
 } nib_cpu_claims;

@@ -4,10 +4,6 @@
 
 #include <math.h>
 
-static const nib_cpu_matrix *matrix_of(const nib_cpu *cpu, const nib_plan_step *s, int product) {
-    return &cpu->weights[s->product[product].weight].matrix;
-}
-
 /* The rows of a chunk: where they begin, how many there are, and where they go. */
 typedef struct sums {
     size_t first, n, stride;
@@ -29,7 +25,7 @@ static bool keep(const nib_cpu *cpu, const nib_plan_step *s, int index, sums *y)
 /* One product of the chunk, with its bias, into y. */
 static void multiply(nib_cpu *cpu, const nib_plan_step *s, const nib_cpu_chunk *c, const nib_cpu_act *act, const sums *y, void *scratch) {
     int bias = s->product[c->product].bias;
-    const nib_cpu_product p = {cpu->isa, matrix_of(cpu, s, c->product), act, y->out, y->stride, c->g0, scratch};
+    const nib_cpu_product p = {cpu->isa, nib_cpu_matrix_of(cpu, s, c->product), act, y->out, y->stride, c->g0, scratch};
     nib_cpu_product_run(&p, c->g0, c->g1);
     for (uint32_t t = 0; bias >= 0 && t < act->n_tok; t++)
         cpu->ops->add(y->out + t * y->stride, cpu->weights[bias].vector + y->first, y->n);
@@ -50,7 +46,7 @@ static void note_best(nib_cpu *cpu, const sums *y, uint32_t n_rows) {
 }
 
 static void run_chunk(nib_cpu *cpu, const nib_plan_step *s, const nib_cpu_chunk *c, const nib_cpu_act *act, int index) {
-    sums y = sums_of(matrix_of(cpu, s, c->product), c);
+    sums y = sums_of(nib_cpu_matrix_of(cpu, s, c->product), c);
     int buffer = s->product[c->product].out;
     if (!s->adds || !keep(cpu, s, index, &y)) {
         y.out = nib_cpu_row(cpu, buffer, buffer == cpu->plan->logits ? cpu->batch->logits_row : 0) + y.first;
@@ -67,7 +63,7 @@ static void run_gated_chunk(nib_cpu *cpu, const nib_plan_step *s, const nib_cpu_
     const nib_plan_step *gate = s + 1;
     nib_cpu_act codes = nib_cpu_act_of(cpu, gate->act, index);
     bool keeps_floats = !cpu->act_places[gate->act].own_row;
-    sums y[2] = {sums_of(matrix_of(cpu, s, 0), c), sums_of(matrix_of(cpu, s, 1), c)};
+    sums y[2] = {sums_of(nib_cpu_matrix_of(cpu, s, 0), c), sums_of(nib_cpu_matrix_of(cpu, s, 1), c)};
     for (int i = 0; i < 2; i++) {
         keep(cpu, s, index, &y[i]);
         y[i].out += (size_t)i * y[0].stride * act->n_tok;

@@ -52,8 +52,7 @@ static size_t scratch_size(nib_cpu *cpu) {
     for (size_t i = 0; i < plan->n_steps; i++) {
         const nib_plan_step *s = &plan->steps[i];
         for (int j = 0; j < s->n_products; j++)
-            n = max_size(n, nib_cpu_product_scratch(cpu->isa, &cpu->weights[s->product[j].weight].matrix,
-                                                    cpu->config.n_tok));
+            n = max_size(n, nib_cpu_product_scratch(cpu->isa, nib_cpu_matrix_of(cpu, s, j), cpu->config.n_tok));
         n = max_size(n, 8 * (size_t)(s->op == NIB_OP_MATMUL ? s->n_in : max_size(s->n_in, s->n_out)));
         if (s->op == NIB_OP_ATTENTION) n = max_size(n, nib_cpu_attention_scratch(s));
     }
@@ -124,7 +123,7 @@ static nib_status allocate(nib_cpu *cpu, nib_error *err) {
     for (size_t i = 0; i < plan->n_steps; i++) {
         const nib_plan_step *s = &plan->steps[i];
         for (int j = 0; j < s->n_products; j++)
-            cpu->act_forms[s->act] |= cpu->weights[s->product[j].weight].matrix.act_form;
+            cpu->act_forms[s->act] |= nib_cpu_matrix_of(cpu, s, j)->act_form;
         if (s->op != NIB_OP_MATMUL && s->act >= 0) cpu->act_rows[s->act] = s->rows;
     }
     nib_cpu_share_plan(cpu);
