@@ -22,7 +22,7 @@ INL size_t size_of(nib_cpu_kv_form form) {
 /* Bytes from `at` on of a page that will be needed soon: pages are too short for the hardware to notice. */
 INL void fetch(const void *page, size_t at, size_t n) {
     if (!page) return;
-    for (size_t i = 0; i < n; i += 64) __builtin_prefetch((const char *)page + at + i);
+    for (size_t i = 0; i < n; i += 64) __builtin_prefetch((const char *)page + at + i, 0, 2);
 }
 
 #define PAGE_OPS(FORM)                                                                                                 \
