@@ -18,9 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* About 20 us of pauses, then a few yields: a thread that lost its CPU is not waited for at full speed. */
+/* About 30 us of pauses, then half a millisecond of yields: a thread that lost its CPU is not waited for at full speed, but what
+ * runs instead of it, as the server's other threads, is mostly done sooner than a sleeper on a CPU gone idle would be awake. */
 #define SPIN_PAUSES 2000
-#define SPIN_YIELDS 50
+#define SPIN_YIELDS 1000
 
 #define LOOK_SECONDS 0.05
 
