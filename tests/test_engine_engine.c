@@ -54,7 +54,8 @@ static void test_same_bits(void **state) {
     }
 }
 
-/* A prompt again, its engine_answer continued, another salt; and many at once that begin alike: computed once. */
+/* Many prompts at once that begin alike are computed once; then another salt, the prompt again, its answer continued, and one
+ * that leaves both within a page: whatever was computed for one before is not computed again, and the bits are the same. */
 static void test_prefix_is_reused(void **state) {
     (void)state;
     engine_fixture f;
@@ -78,6 +79,9 @@ static void test_prefix_is_reused(void **state) {
     engine_finish(engine_submit(e, &r), &a);
     engine_assert_same(&a, &j, "another salt", 0);
     assert_int_equal(a.usage.n_cached, 0);
+    engine_finish(engine_submit_job(e, &j), &a);
+    engine_assert_same(&a, &j, "again", 0);
+    assert_int_equal(a.usage.n_cached, 149); /* the last one, for its logits */
     engine_job next = j; /* the next turn of a talk: prompt, answer, and something new */
     if (j.want.n == 40) {
         memcpy(next.prompt + j.n_prompt, j.want.ids, 40 * sizeof *next.prompt);
@@ -87,7 +91,12 @@ static void test_prefix_is_reused(void **state) {
         engine_compute(&f, &next);
         engine_finish(engine_submit_job(e, &next), &a);
         engine_assert_same(&a, &next, "the next turn", 0);
-        assert_int_equal(a.usage.n_cached, 160); /* pages that the engine_answer filled, too */
+        assert_int_equal(a.usage.n_cached, 189); /* of the answer, too, but for its last token, which nothing followed */
+        next.prompt[140] = (next.prompt[140] + 1) % (nib_token)f.n_vocab;
+        engine_compute(&f, &next);
+        engine_finish(engine_submit_job(e, &next), &a);
+        engine_assert_same(&a, &next, "an edited turn", 0);
+        assert_int_equal(a.usage.n_cached, 140);
     }
     engine_end(e);
     engine_close_model(&f);

@@ -1,5 +1,5 @@
 /* tests/test_kv_prefix.c - the tree of cached pages: random use against a naive model that looks at everything every time;
- * the order of eviction, salts, equal hashes, what a full bucket does. */
+ * the order of eviction, salts, parts of pages, equal hashes, what a full bucket does. */
 #include "kv/prefix.h"
 
 #include "base/mem.h"
@@ -27,8 +27,8 @@ static const nib_token *page_of(uint32_t letter) {
 
 typedef struct model_node { /* by page */
     bool is_in_tree;
-    uint32_t parent, letter;
-    uint64_t salt, used;
+    uint32_t parent, letter, n_tokens;
+    uint64_t salt, used, born;
     int pins;
 } model_node;
 
@@ -46,7 +46,7 @@ typedef struct world {
     model_node model[N_PAGES];
     user users[N_SEQ];
     uint64_t rng, clock;
-    uint32_t n_hits, n_evicted, n_replaced;
+    uint32_t n_hits, n_evicted, n_replaced, n_parts, n_covered;
 } world;
 
 static uint32_t draw(world *w, uint32_t n) {
@@ -58,7 +58,7 @@ static uint32_t draw(world *w, uint32_t n) {
 static uint32_t model_find(const world *w, uint32_t parent, uint64_t salt, uint32_t letter) {
     for (uint32_t i = 0; i < N_PAGES; i++) {
         const model_node *m = &w->model[i];
-        if (m->is_in_tree && m->parent == parent && m->salt == salt && m->letter == letter) return i;
+        if (m->is_in_tree && m->n_tokens == NIB_KV_PAGE && m->parent == parent && m->salt == salt && m->letter == letter) return i;
     }
     return ROOT;
 }
@@ -101,6 +101,38 @@ static uint32_t model_evict(world *w) {
     }
     if (oldest != ROOT) w->model[oldest].is_in_tree = false;
     return oldest;
+}
+
+static uint32_t n_common(uint32_t a, uint32_t b, uint32_t n) {
+    uint32_t i = 0;
+    while (i < n && page_of(a)[i] == page_of(b)[i]) i++;
+    return i;
+}
+
+/* The youngest child with most of the first n tokens of a letter; how many. */
+static uint32_t model_find_part(const world *w, uint32_t parent, uint64_t salt, uint32_t letter, uint32_t n, uint32_t *page) {
+    uint32_t best = 0;
+    for (uint32_t i = 0; i < N_PAGES; i++) {
+        const model_node *m = &w->model[i];
+        if (!m->is_in_tree || m->parent != parent || m->salt != salt) continue;
+        uint32_t common = n_common(m->letter, letter, n < m->n_tokens ? n : m->n_tokens);
+        if (common < best || common == 0 || (common == best && m->born < w->model[*page].born)) continue;
+        best = common;
+        *page = i;
+    }
+    return best;
+}
+
+static void model_enter(world *w, uint32_t page, uint32_t parent, uint64_t salt, uint32_t letter, uint32_t n) {
+    for (uint32_t i = 0; i < N_PAGES; i++) { /* what the new one has, too */
+        model_node *m = &w->model[i];
+        bool is_part = m->is_in_tree && m->n_tokens < NIB_KV_PAGE && m->parent == parent && m->salt == salt;
+        if (!is_part || m->n_tokens > n || n_common(m->letter, letter, m->n_tokens) < m->n_tokens) continue;
+        m->is_in_tree = false;
+        w->n_covered++;
+    }
+    w->model[page] = (model_node){.is_in_tree = true, .parent = parent, .letter = letter, .n_tokens = n, .salt = salt, .born = ++w->clock};
+    model_use(w, page);
 }
 
 /* ---- both */
@@ -150,8 +182,7 @@ static bool extend(world *w, user *u) {
     uint32_t got = nib_kv_prefix_insert(&w->tree, parent, u->salt, page_of(u->letters[i]), own);
     assert_int_equal(got, want == ROOT ? own : want);
     if (want == ROOT) {
-        w->model[own] = (model_node){.is_in_tree = true, .parent = parent, .letter = u->letters[i], .salt = u->salt};
-        model_use(w, own);
+        model_enter(w, own, parent, u->salt, u->letters[i], NIB_KV_PAGE);
     } else {
         nib_kv_table_replace(&u->table, &w->pool, i, got);
         w->n_replaced++;
@@ -178,11 +209,27 @@ static void start(world *w, user *u) {
     assert_int_equal(got, want);
     if (u->pinned != ROOT) w->model[u->pinned].pins++;
     nib_kv_table_adopt(&u->table, &w->pool, pages, got);
+    uint32_t page = ROOT, want_page = ROOT, n_next = 1 + draw(w, NIB_KV_PAGE), letter = u->letters[got];
+    uint32_t n_part = nib_kv_prefix_find_part(&w->tree, u->pinned, u->salt, page_of(letter), n_next, &page);
+    assert_int_equal(n_part, model_find_part(w, u->pinned, u->salt, letter, n_next, &want_page));
+    assert_int_equal(page, want_page);
+    w->n_parts += n_part > 0;
     u->is_open = true;
     w->n_hits += got;
 }
 
+/* Computes n tokens of the next page, and no more. */
+static void leave_part(world *w, user *u, uint32_t n) {
+    uint32_t i = u->table.n_pages, letter = u->letters[i], found = ROOT;
+    nib_kv_table_append(&u->table, &w->pool, n);
+    uint32_t own = u->table.pages[i], n_found = model_find_part(w, u->pinned, u->salt, letter, n, &found);
+    nib_kv_prefix_insert_part(&w->tree, u->pinned, u->salt, page_of(letter), n, own);
+    if (n_found == n) model_use(w, found);
+    else model_enter(w, own, u->pinned, u->salt, letter, n);
+}
+
 static void finish(world *w, user *u) {
+    if (u->is_open && u->table.n_pages < DEPTH && w->pool.n_free && draw(w, 4)) leave_part(w, u, 1 + draw(w, NIB_KV_PAGE - 1));
     nib_kv_table_clear(&u->table, &w->pool);
     move_pin(w, u, ROOT);
     u->is_open = false;
@@ -228,8 +275,9 @@ static void test_random(void **state) {
         assert_true(nib_alloc_count() == before);
         close_world(&w);
     }
-    print_message("%u hits, %u evicted, %u replaced\n", w.n_hits, w.n_evicted, w.n_replaced);
-    assert_true(w.n_hits > 1000 && w.n_evicted > 1000 && w.n_replaced > 100);
+    print_message("%u hits, %u evicted, %u replaced, %u parts found, %u covered\n", w.n_hits, w.n_evicted, w.n_replaced, w.n_parts,
+                  w.n_covered);
+    assert_true(w.n_hits > 1000 && w.n_evicted > 1000 && w.n_replaced > 100 && w.n_parts > 1000 && w.n_covered > 100);
 }
 
 static uint32_t add(world *w, uint32_t parent, uint32_t letter) {
@@ -289,6 +337,63 @@ static void test_match(void **state) {
     close_world(&w);
 }
 
+/* A text that ended within a page, one that goes on from there, one that leaves the page before, and another salt. */
+static void test_parts(void **state) {
+    (void)state;
+    static world w;
+    nib_token ids[NIB_KV_PAGE];
+    open_world(&w, 1);
+    for (uint32_t i = 0; i < NIB_KV_PAGE; i++) ids[i] = (nib_token)i;
+    uint32_t a = add(&w, ROOT, 0), part = nib_kv_pool_take(&w.pool), page = ROOT;
+    nib_kv_prefix_insert_part(&w.tree, a, 0, ids, 10, part);
+    nib_kv_pool_unref(&w.pool, part);
+    static const struct {
+        uint32_t n, want;
+    } cases[] = {{0, 0}, {1, 1}, {9, 9}, {10, 10}, {11, 10}, {32, 10}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(nib_kv_prefix_find_part(&w.tree, a, 0, ids, cases[i].n, &page), cases[i].want);
+        if (cases[i].want) assert_int_equal(page, part);
+    }
+    assert_int_equal(nib_kv_prefix_find_part(&w.tree, a, 1, ids, 32, &page), 0);
+    assert_int_equal(nib_kv_prefix_find_part(&w.tree, ROOT, 0, ids, 32, &page), 0);
+    assert_int_equal(nib_kv_prefix_find(&w.tree, a, 0, ids), ROOT);
+    uint32_t shorter = nib_kv_pool_take(&w.pool); /* nothing new: it stays its owner's */
+    nib_kv_prefix_insert_part(&w.tree, a, 0, ids, 9, shorter);
+    assert_false(w.tree.nodes[shorter].is_in_tree);
+    assert_int_equal(nib_kv_prefix_insert(&w.tree, a, 0, ids, shorter), shorter); /* now full: it has all of the part */
+    nib_kv_pool_unref(&w.pool, shorter);
+    assert_false(w.tree.nodes[part].is_in_tree);
+    assert_int_equal(w.pool.refs[part], 0);
+    assert_int_equal(nib_kv_prefix_find_part(&w.tree, a, 0, ids, 20, &page), 20);
+    assert_int_equal(page, shorter);
+    ids[5] = 99;
+    assert_int_equal(nib_kv_prefix_find_part(&w.tree, a, 0, ids, 20, &page), 5);
+    assert_int_equal(nib_kv_prefix_evict(&w.tree, 9), 2);
+    close_world(&w);
+}
+
+/* However many children a page has, only the youngest are looked at. */
+static void test_many_children(void **state) {
+    (void)state;
+    nib_kv_pool pool;
+    nib_kv_prefix tree;
+    uint32_t page = ROOT;
+    assert_int_equal(nib_kv_pool_init(&pool, ROOM, NULL), NIB_OK);
+    assert_int_equal(nib_kv_prefix_init(&tree, &pool, NULL), NIB_OK);
+    for (nib_token i = 0; i < ROOM; i++) {
+        uint32_t own = nib_kv_pool_take(&pool);
+        nib_kv_prefix_insert_part(&tree, ROOT, 0, &i, 1, own);
+        nib_kv_pool_unref(&pool, own);
+    }
+    assert_int_equal(tree.n_nodes, ROOM);
+    for (nib_token i = 0; i < ROOM; i++)
+        assert_int_equal(nib_kv_prefix_find_part(&tree, ROOT, 0, &i, 1, &page), i >= ROOM - NIB_KV_PREFIX_LOOK);
+    assert_int_equal(nib_kv_prefix_evict(&tree, ROOM), ROOM);
+    assert_int_equal(tree.child, ROOT);
+    nib_kv_prefix_fini(&tree);
+    nib_kv_pool_fini(&pool);
+}
+
 /* Tokens that all hash alike fill a bucket; the tree refuses more of them and stays whole. */
 static void test_full_bucket(void **state) {
     (void)state;
@@ -316,6 +421,8 @@ int main(void) {
         cmocka_unit_test(test_random),
         cmocka_unit_test(test_order_of_eviction),
         cmocka_unit_test(test_match),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_many_children),
         cmocka_unit_test(test_full_bucket),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,7 +27,8 @@
  * the same turn. Where all of these are wanted they neither use the tree nor fill it.
  *
  * Prompts that begin alike are computed once: before each part of a prompt the tree is asked again, and a request whose next
- * page is just being computed by another one waits for the next turn.
+ * page is just being computed by another one waits for the next turn. Of the page behind those that are shared, which another text
+ * has in part only, or left before it was full, that part is copied: nothing that was computed before is computed again.
  *
  * Order of seniority (priority, then arrival) decides who keeps pages, and an owner never waits for all answers of another; the
  * most senior one can have all of them, which a request must fit in to be taken, so it always gets on. The queue's order
@@ -188,6 +189,8 @@ bool nib_engine_pages_fork(nib_engine *e, const nib_engine_choice *from, nib_eng
 /* Takes more pages from the tree where a prompt goes on with what others computed meanwhile, and from the disk. False: there is
  * more on disk, but no time left in this turn. */
 bool nib_engine_pages_extend(nib_engine *e, nib_engine_choice *c);
+/* A copy of what the tree has of the next page. Who waits for another one to compute that page (has_twin) must not ask. */
+void nib_engine_pages_extend_part(nib_engine *e, nib_engine_choice *c);
 /* Reserves the pages of n more tokens; the most junior ones make place. False: this one has to. */
 bool nib_engine_pages_reserve(nib_engine *e, nib_engine_choice *c, uint32_t n);
 /* Pages and turn of n guesses behind the next token. False: there are too few pages, and nobody makes place for guesses. */

@@ -41,8 +41,8 @@ static void insert_running(nib_engine *e, nib_engine_choice *c) {
 }
 
 /* Tokens of the prompt that need not be computed; what is taken again, or by further choices, was no gain. */
-static void count_cached(nib_engine_choice *c, uint32_t n_pages) {
-    if (!c->usage.n_preempted && !c->stream->has_begun) c->usage.n_cached += n_pages * NIB_KV_PAGE;
+static void count_cached(nib_engine_choice *c, uint32_t n_tok) {
+    if (!c->usage.n_preempted && !c->stream->has_begun) c->usage.n_cached += n_tok;
 }
 
 uint32_t nib_engine_pages_usable(const nib_engine_choice *c) {
@@ -67,7 +67,7 @@ bool nib_engine_pages_start(nib_engine *e, nib_engine_choice *c) {
     if (nib_engine_embeds(c)) nib_decode_embed_reset(&c->stream->embed);
     nib_kv_table_adopt(table_of(e, c), e->pool, e->pages, n);
     insert_running(e, c);
-    count_cached(c, n);
+    count_cached(c, n * NIB_KV_PAGE);
     return true;
 }
 
@@ -98,9 +98,27 @@ bool nib_engine_pages_extend(nib_engine *e, nib_engine_choice *c) {
         nib_kv_table_adopt(table, e->pool, &page, 1);
         move_pin(e, c, page);
         c->n_shared++;
-        count_cached(c, 1);
+        count_cached(c, NIB_KV_PAGE);
     }
     return true;
+}
+
+void nib_engine_pages_extend_part(nib_engine *e, nib_engine_choice *c) {
+    nib_kv_table *table = table_of(e, c);
+    uint32_t at = table->length, usable = nib_engine_pages_usable(c), from;
+    if (e->config.no_prefix_cache || at != c->n_shared * NIB_KV_PAGE || usable <= at || !nib_engine_pages_left(e)) return;
+    uint32_t n = nib_kv_prefix_find_part(&e->tree, c->pinned, c->stream->salt, c->ids + at, usable - at, &from);
+    if (!n) return;
+    nib_kv_prefix_pin(&e->tree, from);
+    if (!e->pool->n_free) e->figures.n_evicted += nib_kv_prefix_evict(&e->tree, 1);
+    if (e->pool->n_free) {
+        size_t n_bytes;
+        nib_kv_table_append(table, e->pool, n);
+        void *own = nib_decode_pages_bytes(e->ctx, table->pages[c->n_shared], &n_bytes);
+        memcpy(own, nib_decode_pages_bytes(e->ctx, from, &n_bytes), n_bytes);
+        count_cached(c, n);
+    }
+    nib_kv_prefix_unpin(&e->tree, from);
 }
 
 static void preempt(nib_engine *e, nib_engine_choice *c) {
@@ -170,8 +188,17 @@ void nib_engine_pages_publish(nib_engine *e, nib_engine_choice *c) {
     if (is_new) nib_engine_disk_publish(e, c);
 }
 
+/* What the last page has when it will not become full. */
+static void publish_part(nib_engine *e, nib_engine_choice *c) {
+    const nib_kv_table *table = table_of(e, c);
+    uint32_t at = c->n_shared * NIB_KV_PAGE, length = table->length < c->n_ids ? table->length : c->n_ids;
+    if (e->config.no_prefix_cache || c->is_refused || length == at) return;
+    nib_kv_prefix_insert_part(&e->tree, c->pinned, c->stream->salt, c->ids + at, length - at, table->pages[c->n_shared]);
+}
+
 void nib_engine_pages_stop(nib_engine *e, nib_engine_choice *c) {
     uint32_t at = 0;
+    publish_part(e, c);
     while (e->running[at] != c) at++;
     memmove(&e->running[at], &e->running[at + 1], (--e->n_running - at) * sizeof *e->running);
     e->n_reserved -= c->n_reserved;

@@ -164,10 +164,11 @@ static bool choose_prompts(nib_engine *e, uint32_t n_tok, double work) {
     e->is_cut = false;
     while (n_most > 0 && left >= 1 && (c = next_prompt(e))) {
         c->is_passed = true;
-        if (!nib_engine_pages_extend(e, c)) continue;
+        if (!nib_engine_pages_extend(e, c) || has_twin(e, c)) continue;
+        nib_engine_pages_extend_part(e, c);
         bool is_told = c->stream->n_told < c->stream->n_prompt; /* a row of each token */
         uint32_t n = part_of(e, c, left, is_told && e->n_rows_left + 1 < n_most ? e->n_rows_left + 1 : n_most, n_tok);
-        if (has_twin(e, c) || !nib_engine_pages_reserve(e, c, n)) continue;
+        if (!nib_engine_pages_reserve(e, c, n)) continue;
         e->is_cut |= n < n_left(e, c) && n < n_most;
         left -= work_of(e, c, n);
         n_most -= n;

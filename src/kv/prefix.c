@@ -1,4 +1,4 @@
-/* kv/prefix.c - a radix tree from token ids to full pages of KV cache, shared by all sequences. */
+/* kv/prefix.c - a radix tree from token ids to pages of KV cache, shared by all sequences. */
 #include "kv/prefix.h"
 
 #include "base/hash.h"
@@ -14,7 +14,7 @@
 nib_status nib_kv_prefix_init(nib_kv_prefix *tree, nib_kv_pool *pool, nib_error *err) {
     uint32_t n_buckets = 1, random[2] = {0};
     while (n_buckets < pool->n_pages && n_buckets < 1u << 31) n_buckets *= 2;
-    *tree = (nib_kv_prefix){.pool = pool, .mask = n_buckets - 1};
+    *tree = (nib_kv_prefix){.pool = pool, .mask = n_buckets - 1, .child = NONE};
     tree->nodes = nib_calloc(pool->n_pages, sizeof *tree->nodes);
     tree->heap = nib_alloc(pool->n_pages, sizeof *tree->heap);
     tree->buckets = nib_alloc(n_buckets, sizeof *tree->buckets);
@@ -60,6 +60,46 @@ static void unlink_node(nib_kv_prefix *tree, uint32_t page) {
     uint32_t *link = bucket_of(tree, node->parent, node->salt, node->tokens);
     while (*link != page) link = &tree->nodes[*link].next;
     *link = node->next;
+}
+
+/* ---- children by age, for what they have in common with a text */
+
+static uint32_t *child_of(nib_kv_prefix *tree, uint32_t parent) {
+    return parent == NIB_KV_PREFIX_ROOT ? &tree->child : &tree->nodes[parent].child;
+}
+
+static void link_child(nib_kv_prefix *tree, uint32_t page) {
+    nib_kv_node *node = &tree->nodes[page];
+    uint32_t *first = child_of(tree, node->parent);
+    node->younger = NONE;
+    node->older = *first;
+    if (*first != NONE) tree->nodes[*first].younger = page;
+    *first = page;
+}
+
+static void unlink_child(nib_kv_prefix *tree, uint32_t page) {
+    const nib_kv_node *node = &tree->nodes[page];
+    if (node->older != NONE) tree->nodes[node->older].younger = node->younger;
+    if (node->younger != NONE) tree->nodes[node->younger].older = node->older;
+    else *child_of(tree, node->parent) = node->older;
+}
+
+static uint32_t n_common(const nib_kv_node *node, uint64_t salt, const nib_token *tokens, uint32_t n) {
+    uint32_t i = 0, most = n < node->n_tokens ? n : node->n_tokens;
+    while (node->salt == salt && i < most && node->tokens[i] == tokens[i]) i++;
+    return i;
+}
+
+uint32_t nib_kv_prefix_find_part(const nib_kv_prefix *tree, uint32_t parent, uint64_t salt, const nib_token *tokens, uint32_t n,
+                                 uint32_t *page) {
+    uint32_t best = 0, at = parent == NIB_KV_PREFIX_ROOT ? tree->child : tree->nodes[parent].child;
+    for (int i = 0; at != NONE && i < NIB_KV_PREFIX_LOOK; at = tree->nodes[at].older, i++) {
+        uint32_t common = n_common(&tree->nodes[at], salt, tokens, n);
+        if (common <= best) continue;
+        best = common;
+        *page = at;
+    }
+    return best;
 }
 
 /* ---- leaves by age: a binary heap */
@@ -114,7 +154,7 @@ void nib_kv_prefix_unpin(nib_kv_prefix *tree, uint32_t page) {
         node->used = now;
         if (--node->n_held > 0) return;
         tree->n_held--;
-        if (node->n_children == 0) heap_add(tree, page);
+        if (node->child == NONE) heap_add(tree, page);
         page = node->parent;
     }
 }
@@ -138,41 +178,71 @@ static uint32_t chain_length(const nib_kv_prefix *tree, uint32_t page) {
     return n;
 }
 
-uint32_t nib_kv_prefix_insert(nib_kv_prefix *tree, uint32_t parent, uint64_t salt, const nib_token *tokens, uint32_t page) {
-    uint32_t found = nib_kv_prefix_find(tree, parent, salt, tokens);
-    if (found != NIB_KV_PREFIX_ROOT) return found;
-    nib_kv_node *node = &tree->nodes[page];
-    uint32_t *bucket = bucket_of(tree, parent, salt, tokens);
-    if (node->is_in_tree || chain_length(tree, *bucket) >= NIB_KV_PREFIX_CHAIN) return NIB_KV_PREFIX_ROOT;
-    *node = (nib_kv_node){.parent = parent, .next = *bucket, .heap = NONE, .is_in_tree = true, .salt = salt, .used = ++tree->clock};
-    memcpy(node->tokens, tokens, sizeof node->tokens);
-    *bucket = page;
-    nib_kv_pool_ref(tree->pool, page);
-    tree->n_nodes++;
-    if (parent != NIB_KV_PREFIX_ROOT) {
-        nib_kv_node *above = &tree->nodes[parent];
-        if (above->heap != NONE) heap_remove(tree, parent);
-        above->n_children++;
-    }
-    heap_add(tree, page);
-    return page;
-}
-
-static void evict_one(nib_kv_prefix *tree) {
-    uint32_t page = tree->heap[0], parent = tree->nodes[page].parent;
+static void remove_leaf(nib_kv_prefix *tree, uint32_t page) {
+    uint32_t parent = tree->nodes[page].parent;
     heap_remove(tree, page);
-    unlink_node(tree, page);
+    if (tree->nodes[page].n_tokens == NIB_KV_PAGE) unlink_node(tree, page);
+    unlink_child(tree, page);
     tree->nodes[page].is_in_tree = false;
     tree->n_nodes--;
     nib_kv_pool_unref(tree->pool, page);
     if (parent == NIB_KV_PREFIX_ROOT) return;
     nib_kv_node *above = &tree->nodes[parent];
     if (above->used < tree->nodes[page].used) above->used = tree->nodes[page].used;
-    if (--above->n_children == 0 && above->n_held == 0) heap_add(tree, parent);
+    if (above->child == NONE && above->n_held == 0) heap_add(tree, parent);
+}
+
+/* Parts that a new page holds as well are of no more use. */
+static void remove_parts_of(nib_kv_prefix *tree, uint32_t page) {
+    const nib_kv_node *node = &tree->nodes[page];
+    uint32_t at = node->older, older;
+    for (int i = 0; at != NONE && i < NIB_KV_PREFIX_LOOK; at = older, i++) {
+        const nib_kv_node *part = &tree->nodes[at];
+        older = part->older;
+        if (part->n_tokens == NIB_KV_PAGE || part->n_held) continue;
+        if (n_common(part, node->salt, node->tokens, node->n_tokens) == part->n_tokens) remove_leaf(tree, at);
+    }
+}
+
+/* n tokens behind `parent`, which nobody has yet. */
+static void enter(nib_kv_prefix *tree, uint32_t parent, uint64_t salt, const nib_token *tokens, uint32_t n, uint32_t page) {
+    nib_kv_node *node = &tree->nodes[page];
+    *node = (nib_kv_node){.parent = parent, .child = NONE, .n_tokens = n, .heap = NONE, .is_in_tree = true, .salt = salt,
+                          .used = ++tree->clock};
+    memcpy(node->tokens, tokens, n * sizeof *tokens);
+    link_child(tree, page);
+    nib_kv_pool_ref(tree->pool, page);
+    tree->n_nodes++;
+    if (parent != NIB_KV_PREFIX_ROOT && tree->nodes[parent].heap != NONE) heap_remove(tree, parent);
+    heap_add(tree, page);
+    remove_parts_of(tree, page);
+}
+
+uint32_t nib_kv_prefix_insert(nib_kv_prefix *tree, uint32_t parent, uint64_t salt, const nib_token *tokens, uint32_t page) {
+    uint32_t found = nib_kv_prefix_find(tree, parent, salt, tokens);
+    if (found != NIB_KV_PREFIX_ROOT) return found;
+    uint32_t *bucket = bucket_of(tree, parent, salt, tokens);
+    if (tree->nodes[page].is_in_tree || chain_length(tree, *bucket) >= NIB_KV_PREFIX_CHAIN) return NIB_KV_PREFIX_ROOT;
+    enter(tree, parent, salt, tokens, NIB_KV_PAGE, page);
+    tree->nodes[page].next = *bucket;
+    *bucket = page;
+    return page;
+}
+
+void nib_kv_prefix_insert_part(nib_kv_prefix *tree, uint32_t parent, uint64_t salt, const nib_token *tokens, uint32_t n,
+                               uint32_t page) {
+    uint32_t found = NIB_KV_PREFIX_ROOT;
+    if (tree->nodes[page].is_in_tree) return;
+    if (nib_kv_prefix_find_part(tree, parent, salt, tokens, n, &found) < n) {
+        enter(tree, parent, salt, tokens, n, page);
+    } else { /* it was used now */
+        nib_kv_prefix_pin(tree, found);
+        nib_kv_prefix_unpin(tree, found);
+    }
 }
 
 uint32_t nib_kv_prefix_evict(nib_kv_prefix *tree, uint32_t n) {
     uint32_t done = 0;
-    for (; done < n && tree->n_heap > 0; done++) evict_one(tree);
+    for (; done < n && tree->n_heap > 0; done++) remove_leaf(tree, tree->heap[0]);
     return done;
 }

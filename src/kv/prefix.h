@@ -1,7 +1,10 @@
-/* kv/prefix.h - a radix tree from token ids to full pages of KV cache, shared by all sequences.
+/* kv/prefix.h - a radix tree from token ids to pages of KV cache, shared by all sequences.
  *
  * An edge is a page of 32 tokens, so a node is its page: everything about a node is kept in arrays by page number, made
  * once. Children are found by a hash over (parent, salt, tokens) with a random seed; a hit compares all three.
+ *
+ * The last page of a text is seldom full when the text ends. It is kept as a part: a leaf that is not shared but copied by who
+ * goes on from there. Copying also serves texts that leave a full page somewhere in its middle.
  *
  * The tree holds a reference of each of its pages. A sequence that uses pages of the tree pins the deepest of them, which
  * keeps all above it. What nobody pins is evicted when pages are wanted: leaves only, the least recently used first, so a
@@ -17,10 +20,12 @@
 
 #define NIB_KV_PREFIX_ROOT UINT32_MAX /* as a page: the beginning of every text */
 #define NIB_KV_PREFIX_CHAIN 64        /* nodes of equal hash; more are refused, so that time is bounded for any tokens */
+#define NIB_KV_PREFIX_LOOK 64         /* children, the youngest ones, that are looked at for a common beginning; for the same reason */
 
 typedef struct nib_kv_node { /* of a page that is in the tree */
     uint32_t parent, next;   /* page; next of the same bucket */
-    uint32_t n_children;
+    uint32_t child, younger, older; /* the youngest child, and the siblings; or NONE */
+    uint32_t n_tokens;       /* fewer than a page: a part, which is in no bucket */
     uint32_t n_held;         /* pins, and children that are held: 0 when nobody needs the page */
     uint32_t heap;           /* place in the heap of leaves that can be evicted, or NONE */
     bool is_in_tree;
@@ -31,6 +36,7 @@ typedef struct nib_kv_node { /* of a page that is in the tree */
 typedef struct nib_kv_prefix {
     nib_kv_pool *pool;
     nib_kv_node *nodes;   /* by page */
+    uint32_t child;       /* of the root */
     uint32_t *buckets;    /* first page, or NONE; mask + 1 of them */
     uint32_t mask;
     uint32_t *heap;       /* leaves that nobody needs, by age: the oldest first */
@@ -57,6 +63,14 @@ void nib_kv_prefix_unpin(nib_kv_prefix *tree, uint32_t page);
  * one, another that was there before (of the same bits: the caller should use it in place of its own), or ROOT when the
  * tree does not take it. Nothing is pinned. */
 uint32_t nib_kv_prefix_insert(nib_kv_prefix *tree, uint32_t parent, uint64_t salt, const nib_token *tokens, uint32_t page);
+
+/* How many of the next n tokens the children of `parent` have at most in common with a text, up to a page; *page: the child that
+ * has them, whose first positions may be copied. 0: none. */
+uint32_t nib_kv_prefix_find_part(const nib_kv_prefix *tree, uint32_t parent, uint64_t salt, const nib_token *tokens, uint32_t n,
+                                 uint32_t *page);
+/* Enters a page with n tokens, fewer than it has room for, and takes a reference of it, unless the tree has them all. */
+void nib_kv_prefix_insert_part(nib_kv_prefix *tree, uint32_t parent, uint64_t salt, const nib_token *tokens, uint32_t n,
+                               uint32_t page);
 
 /* Evicts up to n pages; returns how many. They are free unless somebody holds references of them without a pin. */
 uint32_t nib_kv_prefix_evict(nib_kv_prefix *tree, uint32_t n);

@@ -83,7 +83,7 @@ class Engine(Case):
             self.assertFalse(event["full"])
         self.assertEqual(event["missed"], 0)
         self.assertGreater(sum(event["figures"][name] for name in ("prompt", "generated")), before + answered)
-        self.assertGreater(prompt, 20)
+        self.assertGreater(prompt, 10)  # of the question: its frame was computed for others
         self.assertGreater(answered, 1)
         self.assertIn(1, state)
         watcher.close()
