@@ -49,14 +49,7 @@ static void exchange(void *arg, int index, int n_threads) {
     for (int round = 0; round < s->n_rounds; round++) {
         long *cell = s->cell[round % 2];
         cell[index] = (long)round * n_threads + index;
-        if (round % 3 == 0) {
-            nib_team_barrier(s->team, index);
-        } else { /* who does something else meanwhile, for a while or until all are there */
-            nib_team_arrive(s->team, index);
-            for (int i = 0; i < round % 20 && !nib_team_is_complete(s->team, index); i++) {}
-            nib_team_wait(s->team, index);
-            s->wrong[index] += !nib_team_is_complete(s->team, index);
-        }
+        nib_team_barrier(s->team, index);
         for (int i = 0; i < n_threads; i++) s->wrong[index] += cell[i] != (long)round * n_threads + i;
     }
 }

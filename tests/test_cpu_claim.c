@@ -138,24 +138,6 @@ static void test_order(void **unused) {
     assert_int_equal(c.g0, 50);
 }
 
-/* The beginning of the part, and not beyond the matrix or the part. */
-static void test_fetch(void **unused) {
-    (void)unused;
-    static fixture f;
-    static unsigned char data[1 << 16];
-    for (uint32_t n_groups = 1; n_groups <= 64; n_groups += 21) {
-        open_fixture(&f, 2, 1, false);
-        f.weights[3].matrix = (nib_cpu_matrix){.n_groups = n_groups, .group_bytes = 1024, .data = data};
-        for (int i = 0; i < 2; i++) {
-            size_t first = n_groups * (size_t)i / 2 * 1024, end = n_groups * (size_t)(i + 1) / 2 * 1024, n = 0;
-            nib_cpu_open_part(&f.cpu, &f.steps[1], i);
-            if (first < end) assert_ptr_equal(f.lanes[i].fetch, data + first);
-            while (nib_cpu_fetch_part(&f.cpu, i)) assert_true(++n < 1000);
-            if (first < end) assert_true(f.lanes[i].fetch > data + first && f.lanes[i].fetch <= data + end);
-        }
-    }
-}
-
 typedef struct racer {
     fixture *f;
     int index;
@@ -202,7 +184,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_group_once),
         cmocka_unit_test(test_order),
-        cmocka_unit_test(test_fetch),
         cmocka_unit_test(test_races),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

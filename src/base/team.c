@@ -121,26 +121,14 @@ static void wait_for(nib_team *team, const wish *w, bool spins) {
     pthread_mutex_unlock(&team->mutex);
 }
 
-void nib_team_arrive(nib_team *team, int index) {
+void nib_team_barrier(nib_team *team, int index) {
     lane *l = &team->lanes[index];
     l->n_here = 0;
     if (l->n == 1) return;
     atomic_store(&l->met, atomic_load_explicit(&l->met, memory_order_relaxed) + 1);
     /* Of two that arrive together, at least the one that comes second sees both; it wakes the others. */
     if (are_all_here(team, l)) wake(team, &team->barrier_bed);
-}
-
-bool nib_team_is_complete(nib_team *team, int index) {
-    return are_all_here(team, &team->lanes[index]);
-}
-
-void nib_team_wait(nib_team *team, int index) {
-    wait_for(team, &(wish){.lane = &team->lanes[index]}, true);
-}
-
-void nib_team_barrier(nib_team *team, int index) {
-    nib_team_arrive(team, index);
-    nib_team_wait(team, index);
+    else wait_for(team, &(wish){.lane = l}, true);
 }
 
 /* A thread of n that begins a run is at the meeting that the others are at. */

@@ -25,9 +25,5 @@ int nib_team_active(const nib_team *team);
 void nib_team_run(nib_team *team, nib_team_fn fn, void *arg);
 /* Inside fn, by thread `index`: waits until every thread of the run is here. What was written before is visible after. */
 void nib_team_barrier(nib_team *team, int index);
-/* The same in steps, for who has something to do meanwhile: arrive, ask as often as you like whether all are here, wait. */
-void nib_team_arrive(nib_team *team, int index);
-bool nib_team_is_complete(nib_team *team, int index);
-void nib_team_wait(nib_team *team, int index);
 
 #endif

@@ -5,18 +5,13 @@
  * from the back of the part that has most left. Chunks shrink towards the end of a part, so that the threads finish together: one
  * that waits for the last chunk of 64 KiB waits for 4 us, in a step of 9.
  *
- * The parts of a product are opened before the barrier that ends the product before it, each by its thread, which may fetch their
- * beginning while it waits there. There are two sets in turn, as others may still be taking from this product's. */
+ * The parts of a product are opened before the barrier that ends the product before it, each by its thread. There are two sets in
+ * turn, as others may still be taking from this product's. */
 #include "cpu/internal.h"
 
 #define DECODE_CHUNK_BYTES (64 << 10) /* keeps the reads contiguous; decoding is bound by them */
 #define PREFILL_CHUNK_GROUPS 8        /* stay in L2 while all tokens pass over them */
 #define PREFILL_ROWS 16
-
-/* Of a part, while its thread waits at barriers: more gained nothing, and L2 has room for it. */
-#define FETCH_BYTES (32 << 10)
-#define FETCH_LINES 4 /* at once: between them the thread looks whether it may go on */
-#define LINE 64
 
 typedef struct part {
     uint32_t lo, hi; /* groups lo … hi-1, counted through the products of the step */
@@ -67,23 +62,8 @@ static part part_of(const nib_cpu_claims *c) {
 void nib_cpu_open_part(nib_cpu *cpu, const nib_plan_step *s, int index) {
     nib_cpu_lane *lane = &cpu->lanes[index];
     nib_cpu_claims c = nib_cpu_claims_of(cpu, s, index);
-    part p = part_of(&c);
     lane->turn++;
-    atomic_store_explicit(&lane->left[lane->turn % 2], packed(p), memory_order_relaxed);
-    lane->fetch = lane->fetch_end = NULL;
-    if (p.lo == p.hi || !nib_cpu_n_rows(cpu, s->rows)) return;
-    int j = product_at(&c, p.lo);
-    const nib_cpu_matrix *m = nib_cpu_matrix_of(cpu, s, j);
-    uint32_t end = p.hi < c.first[j + 1] ? p.hi : c.first[j + 1];
-    size_t n_bytes = (end - p.lo) * m->group_bytes;
-    lane->fetch = m->data + (p.lo - c.first[j]) * m->group_bytes;
-    lane->fetch_end = lane->fetch + (n_bytes < FETCH_BYTES ? n_bytes : FETCH_BYTES);
-}
-
-bool nib_cpu_fetch_part(nib_cpu *cpu, int index) {
-    nib_cpu_lane *lane = &cpu->lanes[index];
-    for (int i = 0; i < FETCH_LINES && lane->fetch < lane->fetch_end; i++, lane->fetch += LINE) __builtin_prefetch(lane->fetch, 0, 2);
-    return lane->fetch < lane->fetch_end;
+    atomic_store_explicit(&lane->left[lane->turn % 2], packed(part_of(&c)), memory_order_relaxed);
 }
 
 /* The thread with most left, -1 when nobody has anything. */

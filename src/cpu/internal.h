@@ -43,7 +43,6 @@ typedef struct nib_cpu_chunk {
 typedef struct nib_cpu_lane {
     _Alignas(128) _Atomic uint64_t left[2]; /* by turn: groups lo and, in the high half, hi */
     unsigned turn;                          /* the thread's own: products opened so far */
-    const uint8_t *fetch, *fetch_end;       /* weights at the beginning of the part, not fetched yet */
 } nib_cpu_lane;
 
 struct nib_cpu {
@@ -186,8 +185,6 @@ static inline void *nib_cpu_scratch(const nib_cpu *cpu, int index) {
 /* Chunks of products. A thread's part of the step is opened by it, or by the caller of the run for all, before the barrier that all
  * pass before they claim, and when nobody claims any more from the step whose parts were opened two openings ago: there are two sets. */
 void nib_cpu_open_part(nib_cpu *cpu, const nib_plan_step *s, int index);
-/* Fetches some of the weights that the opened part begins with; false when that is done. */
-bool nib_cpu_fetch_part(nib_cpu *cpu, int index);
 /* What claiming from a step needs to know; of products that are gated together only the first counts. */
 typedef struct nib_cpu_claims {
     nib_cpu_lane *lanes;

@@ -202,21 +202,14 @@ static double add_time(double *ms, double then) {
     return now;
 }
 
-/* A barrier. Who has to wait there fetches the weights that it needs next. */
-static void meet(nib_cpu *cpu, int index) {
-    nib_team_arrive(cpu->team, index);
-    while (!nib_team_is_complete(cpu->team, index) && nib_cpu_fetch_part(cpu, index)) {}
-    nib_team_wait(cpu->team, index);
-}
-
 /* A barrier after step i; the wait belongs to the step. */
 static double wait_after(nib_cpu *cpu, size_t i, int index, double then) {
     if (!cpu->step_ms) {
-        meet(cpu, index);
+        nib_team_barrier(cpu->team, index);
         return 0;
     }
     double arrived = nib_sys_now();
-    meet(cpu, index);
+    nib_team_barrier(cpu->team, index);
     double now = add_time(&cpu->wait_ms[(size_t)index * cpu->plan->n_steps + i], arrived);
     if (index == 0) cpu->step_ms[i] += (now - then) * 1e3;
     return now;
