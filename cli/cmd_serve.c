@@ -12,6 +12,7 @@
 #include "session.h"
 #include "signals.h"
 
+#include <math.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -153,16 +154,17 @@ static nib_status load(serve_state *st, const nib_cli_options *opt, const nib_cl
     return NIB_OK;
 }
 
-/* Bytes of memory that this machine reads in a second: what nib limits found, or a quick look. */
-static double read_speed(const nib_cli_options *opt) {
+/* Bytes of a set of n_bytes that this machine reads in a second: what nib limits found, or a quick look. */
+static double read_speed(const nib_cli_options *opt, double n_bytes) {
     enum { N_RUNS = 3 };
     nib_cli_limits limits;
     nib_meter *meter;
     nib_meter_config config = NIB_METER_CONFIG_INIT;
     bool is_known = nib_cli_limits_get(&limits, 0, NIB_CLI_LIMITS_KNOWN, NULL, NULL) == NIB_OK && limits.n_rows > 0;
-    double best = is_known ? limits.rows[limits.n_rows - 1].read_bytes[NIB_CLI_N_SETS - 1] : 0;
+    double best = is_known ? nib_cli_limit_read(&limits.rows[limits.n_rows - 1], n_bytes) : 0;
     nib_cli_limits_free(&limits);
     config.isa = opt->isa;
+    config.n_bytes = (uint64_t)fmin(fmax(n_bytes, 0x1p20), 0x1p28);
     if (is_known || nib_meter_new(&meter, &config, NULL) != NIB_OK) return best;
     for (int i = 0; i < N_RUNS; i++) {
         double seconds = nib_meter_run(meter, nib_cpu_count(NULL));
@@ -183,7 +185,7 @@ static double resident_mib(void) {
 static void print_plan(const serve_state *st, const nib_cli_options *opt, const nib_cli_term *term) {
     const nib_engine_figures *f = &st->figures;
     uint64_t n_kv = (uint64_t)f->n_pages * 32;
-    double speed = read_speed(opt), each = (double)nib_model_bytes_per_token(st->s.model);
+    double each = (double)nib_model_bytes_per_token(st->s.model), speed = read_speed(opt, each);
     nib_cli_line(term, "cache: %llu tokens, %u answers at once; %llu requests of the full context of %u tokens",
                  (unsigned long long)n_kv, opt->n_parallel, (unsigned long long)(n_kv / f->max_context), f->max_context);
     if (f->n_disk_pages) nib_cli_line(term, "disk: %llu tokens are found in %s", (unsigned long long)f->n_disk_pages * 32, opt->kv_dir);
@@ -193,7 +195,7 @@ static void print_plan(const serve_state *st, const nib_cli_options *opt, const 
                  "grammars %.0f, requests", now, (double)nib_model_weight_bytes(st->s.model) / 0x1p20, most, cache, opt->k_type,
                  opt->v_type, buffers, grammars);
     if (speed > 0 && each > 0)
-        nib_cli_line(term, "speed: at most %.0f tokens/s for one answer: %.1f MB of weights each, read at %.1f GB/s", speed / each,
+        nib_cli_line(term, "speed: about %.0f tokens/s for one answer, as memory is read: %.1f MB of weights each, %.1f GB/s", speed / each,
                      each / 1e6, speed / 1e9);
 }
 
