@@ -100,6 +100,42 @@ static void test_beside_answers(void **state) {
     free(jobs);
 }
 
+/* A full cache: copies for the second answer to a prompt, in the same turn as an embedding whose pages were just made free. */
+static void test_beside_forks(void **state) {
+    (void)state;
+    engine_fixture f;
+    text *texts = calloc(N_TEXTS, sizeof *texts);
+    nib_token prompt[150];
+    engine_open_model(&f, "llama");
+    make_texts(&f, texts);
+    nib_engine_config c = engine_config(640, 6);
+    nib_engine *e = engine_start(&f, &c);
+    for (uint32_t round = 0; round < 40; round++) {
+        nib_stream *answers, *embeddings[2];
+        nib_stream_event event;
+        uint32_t n_ends = 0;
+        nib_request r = NIB_REQUEST_INIT;
+        for (uint32_t i = 0; i < 150; i++) prompt[i] = (nib_token)((i * 7 + round) % f.n_vocab);
+        r.prompt = prompt, r.n_prompt = 100 + round, r.n_choices = 3, r.max_tokens = 4, r.ignore_eos = true;
+        nib_request embed = request_of(&texts[N_TEXTS - 1 - round % 3]);
+        embeddings[0] = engine_submit(e, &embed);
+        answers = engine_submit(e, &r);
+        embeddings[1] = engine_submit(e, &embed);
+        for (int k = 0; k < 2; k++) finish(embeddings[k], &texts[N_TEXTS - 1 - round % 3], nib_model_n_embd(f.model), "beside forks");
+        while (nib_stream_next(answers, -1, &event)) {
+            if (event.kind != NIB_STREAM_END) continue;
+            assert_int_equal(event.finish, NIB_FINISH_LENGTH);
+            n_ends++;
+        }
+        assert_int_equal(n_ends, 3);
+        nib_stream_free(answers);
+    }
+    engine_assert_settled(e);
+    engine_end(e);
+    engine_close_model(&f);
+    free(texts);
+}
+
 /* Pages for one and a half of them: those that make place begin again. */
 static void test_preemption(void **state) {
     (void)state;
@@ -164,6 +200,7 @@ static void test_refusals(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_beside_answers),
+        cmocka_unit_test(test_beside_forks),
         cmocka_unit_test(test_preemption),
         cmocka_unit_test(test_refusals),
     };

@@ -28,7 +28,7 @@ static const nib_token *page_of(uint32_t letter) {
 typedef struct model_node { /* by page */
     bool is_in_tree;
     uint32_t parent, letter, n_tokens;
-    uint64_t salt, used, born;
+    uint64_t salt, used, last; /* last: entered or let go of, for itself */
     int pins;
 } model_node;
 
@@ -109,14 +109,14 @@ static uint32_t n_common(uint32_t a, uint32_t b, uint32_t n) {
     return i;
 }
 
-/* The youngest child with most of the first n tokens of a letter; how many. */
+/* Of the children with most of the first n tokens of a letter, the one last used; how many. */
 static uint32_t model_find_part(const world *w, uint32_t parent, uint64_t salt, uint32_t letter, uint32_t n, uint32_t *page) {
     uint32_t best = 0;
     for (uint32_t i = 0; i < N_PAGES; i++) {
         const model_node *m = &w->model[i];
         if (!m->is_in_tree || m->parent != parent || m->salt != salt) continue;
         uint32_t common = n_common(m->letter, letter, n < m->n_tokens ? n : m->n_tokens);
-        if (common < best || common == 0 || (common == best && m->born < w->model[*page].born)) continue;
+        if (common < best || common == 0 || (common == best && m->last < w->model[*page].last)) continue;
         best = common;
         *page = i;
     }
@@ -131,7 +131,7 @@ static void model_enter(world *w, uint32_t page, uint32_t parent, uint64_t salt,
         m->is_in_tree = false;
         w->n_covered++;
     }
-    w->model[page] = (model_node){.is_in_tree = true, .parent = parent, .letter = letter, .n_tokens = n, .salt = salt, .born = ++w->clock};
+    w->model[page] = (model_node){.is_in_tree = true, .parent = parent, .letter = letter, .n_tokens = n, .salt = salt, .last = ++w->clock};
     model_use(w, page);
 }
 
@@ -167,6 +167,7 @@ static void move_pin(world *w, user *u, uint32_t page) {
     if (u->pinned != ROOT) {
         w->model[u->pinned].pins--;
         model_use(w, u->pinned);
+        w->model[u->pinned].last = w->clock;
     }
     u->pinned = page;
 }
@@ -224,8 +225,12 @@ static void leave_part(world *w, user *u, uint32_t n) {
     nib_kv_table_append(&u->table, &w->pool, n);
     uint32_t own = u->table.pages[i], n_found = model_find_part(w, u->pinned, u->salt, letter, n, &found);
     nib_kv_prefix_insert_part(&w->tree, u->pinned, u->salt, page_of(letter), n, own);
-    if (n_found == n) model_use(w, found);
-    else model_enter(w, own, u->pinned, u->salt, letter, n);
+    if (n_found == n) {
+        model_use(w, found);
+        w->model[found].last = w->clock;
+    } else {
+        model_enter(w, own, u->pinned, u->salt, letter, n);
+    }
 }
 
 static void finish(world *w, user *u) {
@@ -372,7 +377,7 @@ static void test_parts(void **state) {
     close_world(&w);
 }
 
-/* However many children a page has, only the youngest are looked at. */
+/* However many children a page has, only those last used are looked at. */
 static void test_many_children(void **state) {
     (void)state;
     nib_kv_pool pool;
@@ -389,7 +394,7 @@ static void test_many_children(void **state) {
     for (nib_token i = 0; i < ROOM; i++)
         assert_int_equal(nib_kv_prefix_find_part(&tree, ROOT, 0, &i, 1, &page), i >= ROOM - NIB_KV_PREFIX_LOOK);
     assert_int_equal(nib_kv_prefix_evict(&tree, ROOM), ROOM);
-    assert_int_equal(tree.child, ROOT);
+    assert_int_equal(tree.nodes[ROOM].child, ROOT);
     nib_kv_prefix_fini(&tree);
     nib_kv_pool_fini(&pool);
 }

@@ -134,7 +134,7 @@ export function drawTree(canvas, s, chosen) {
       high,
       node.isOwn
         ? `#${node.holders[0].number}: ${plural(node.to - node.from, "page")} of its own`
-        : `${plural(node.pages.length, "page")}, tokens ${node.from * s.pageSize} to ${node.to * s.pageSize - 1}: ` +
+        : `${plural(node.pages.length, "page")}, tokens ${node.from * s.pageSize} to ${node.to * s.pageSize - 1} at most: ` +
           (node.holders.length ? `used by ${names(node.holders)}` : "cached, used by nobody now"),
     ]);
   }

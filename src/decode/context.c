@@ -262,6 +262,10 @@ void *nib_decode_pages_bytes(const nib_context *ctx, uint32_t page, size_t *n_by
     return nib_cpu_page(ctx->cpu, page, n_bytes);
 }
 
+void nib_decode_pages_copy(nib_context *ctx, uint32_t from, uint32_t to) {
+    nib_cpu_copy_page(ctx->cpu, from, to);
+}
+
 uint32_t nib_seq_length(const nib_context *ctx, uint32_t seq) {
     return seq < ctx->config.n_seq ? ctx->tables[seq].length : 0;
 }

@@ -28,7 +28,7 @@
  *
  * Prompts that begin alike are computed once: before each part of a prompt the tree is asked again, and a request whose next
  * page is just being computed by another one waits for the next turn. Of the page behind those that are shared, which another text
- * has in part only, or left before it was full, that part is copied: nothing that was computed before is computed again.
+ * has in part only, or left before it was full, that part is copied.
  *
  * Order of seniority (priority, then arrival) decides who keeps pages, and an owner never waits for all answers of another; the
  * most senior one can have all of them, which a request must fit in to be taken, so it always gets on. The queue's order
@@ -198,7 +198,7 @@ bool nib_engine_pages_more(nib_engine *e, nib_engine_choice *c, uint32_t n);
 /* Frees what was reserved. */
 void nib_engine_pages_provide(nib_engine *e);
 void nib_engine_pages_publish(nib_engine *e, nib_engine_choice *c);
-/* Leaves the context; full pages stay in the tree. */
+/* Leaves the context; its pages stay in the tree. */
 void nib_engine_pages_stop(nib_engine *e, nib_engine_choice *c);
 
 /* disk.c. Without a store they do nothing. Opening: what is in the way is logged, and there is no store. */

@@ -1,5 +1,5 @@
 /* engine/pages.c - which pages a choice has: from the tree or another choice when it begins, of its own while it runs, back to
- * the tree as they become full; and who makes place when they run out.
+ * the tree as they become full, the last one when it ends; and who makes place when they run out.
  *
  * A running choice pins the deepest page that it has from the tree. Pages that a turn will take are reserved while it is
  * chosen, so that the batch never lacks one. */
@@ -73,7 +73,8 @@ bool nib_engine_pages_start(nib_engine *e, nib_engine_choice *c) {
 
 bool nib_engine_pages_fork(nib_engine *e, const nib_engine_choice *from, nib_engine_choice *c) {
     if (!e->n_free_seqs || pages_promised(e) + 2 > nib_engine_pages_left(e)) return false;
-    if (!e->pool->n_free) e->figures.n_evicted += nib_kv_prefix_evict(&e->tree, 1);
+    if (e->pool->n_free <= pages_promised(e)) /* what else runs in this turn finds its pages free */
+        e->figures.n_evicted += nib_kv_prefix_evict(&e->tree, 1);
     uint32_t seq = e->free_seqs[e->n_free_seqs - 1];
     if (nib_seq_fork(e->ctx, from->seq, seq, NULL) != NIB_OK) return false;
     e->n_free_seqs--;
@@ -112,10 +113,8 @@ void nib_engine_pages_extend_part(nib_engine *e, nib_engine_choice *c) {
     nib_kv_prefix_pin(&e->tree, from);
     if (!e->pool->n_free) e->figures.n_evicted += nib_kv_prefix_evict(&e->tree, 1);
     if (e->pool->n_free) {
-        size_t n_bytes;
         nib_kv_table_append(table, e->pool, n);
-        void *own = nib_decode_pages_bytes(e->ctx, table->pages[c->n_shared], &n_bytes);
-        memcpy(own, nib_decode_pages_bytes(e->ctx, from, &n_bytes), n_bytes);
+        nib_decode_pages_copy(e->ctx, from, table->pages[c->n_shared]);
         count_cached(c, n);
     }
     nib_kv_prefix_unpin(&e->tree, from);

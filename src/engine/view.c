@@ -124,7 +124,7 @@ static void note_turn(const nib_engine *e, notes *n) {
     for (uint32_t i = 0; i < e->n_running; i++) {
         const nib_engine_choice *c = e->running[i];
         if (!c->n_now) continue;
-        bool is_prompt = c->n_ids - nib_seq_length(e->ctx, c->seq) > 1;
+        bool is_prompt = !c->stream->has_begun || c->n_ids - nib_seq_length(e->ctx, c->seq) > 1;
         parts[turn->n_parts++] = (nib_turn_part){c->item.arrival, c->n_now, is_prompt};
     }
 }
@@ -159,7 +159,7 @@ static nib_request_view draw_request(const nib_engine *e, const nib_engine_choic
     r.n_pages = nib_decode_pages_table(e->ctx, c->seq)->n_pages;
     r.seq = c->seq;
     r.page = c->pinned;
-    r.phase = c->n_ids - r.n_computed > 1 ? NIB_PHASE_PREFILL : NIB_PHASE_DECODE;
+    r.phase = !s->has_begun || c->n_ids - r.n_computed > 1 ? NIB_PHASE_PREFILL : NIB_PHASE_DECODE;
     return r;
 }
 

@@ -14,14 +14,15 @@
 nib_status nib_kv_prefix_init(nib_kv_prefix *tree, nib_kv_pool *pool, nib_error *err) {
     uint32_t n_buckets = 1, random[2] = {0};
     while (n_buckets < pool->n_pages && n_buckets < 1u << 31) n_buckets *= 2;
-    *tree = (nib_kv_prefix){.pool = pool, .mask = n_buckets - 1, .child = NONE};
-    tree->nodes = nib_calloc(pool->n_pages, sizeof *tree->nodes);
+    *tree = (nib_kv_prefix){.pool = pool, .mask = n_buckets - 1};
+    tree->nodes = nib_calloc((size_t)pool->n_pages + 1, sizeof *tree->nodes);
     tree->heap = nib_alloc(pool->n_pages, sizeof *tree->heap);
     tree->buckets = nib_alloc(n_buckets, sizeof *tree->buckets);
     if (!tree->nodes || !tree->heap || !tree->buckets) {
         nib_kv_prefix_fini(tree);
         return nib_fail_nomem(err, (uint64_t)pool->n_pages * sizeof *tree->nodes, "the tree of cached pages");
     }
+    tree->nodes[pool->n_pages].child = NONE;
     memset(tree->buckets, 0xff, n_buckets * sizeof *tree->buckets);
     for (int i = 0; i < 2; i++) (void)nib_rng_system(&random[i]); /* without one the bound of a bucket still holds */
     tree->seed = (uint64_t)random[0] << 32 | random[1];
@@ -62,10 +63,10 @@ static void unlink_node(nib_kv_prefix *tree, uint32_t page) {
     *link = node->next;
 }
 
-/* ---- children by age, for what they have in common with a text */
+/* ---- children by their last use, for what they have in common with a text */
 
-static uint32_t *child_of(nib_kv_prefix *tree, uint32_t parent) {
-    return parent == NIB_KV_PREFIX_ROOT ? &tree->child : &tree->nodes[parent].child;
+static uint32_t *child_of(const nib_kv_prefix *tree, uint32_t parent) {
+    return &tree->nodes[parent == NIB_KV_PREFIX_ROOT ? tree->pool->n_pages : parent].child;
 }
 
 static void link_child(nib_kv_prefix *tree, uint32_t page) {
@@ -92,7 +93,7 @@ static uint32_t n_common(const nib_kv_node *node, uint64_t salt, const nib_token
 
 uint32_t nib_kv_prefix_find_part(const nib_kv_prefix *tree, uint32_t parent, uint64_t salt, const nib_token *tokens, uint32_t n,
                                  uint32_t *page) {
-    uint32_t best = 0, at = parent == NIB_KV_PREFIX_ROOT ? tree->child : tree->nodes[parent].child;
+    uint32_t best = 0, at = *child_of(tree, parent);
     for (int i = 0; at != NONE && i < NIB_KV_PREFIX_LOOK; at = tree->nodes[at].older, i++) {
         uint32_t common = n_common(&tree->nodes[at], salt, tokens, n);
         if (common <= best) continue;
@@ -148,6 +149,10 @@ void nib_kv_prefix_pin(nib_kv_prefix *tree, uint32_t page) {
 
 void nib_kv_prefix_unpin(nib_kv_prefix *tree, uint32_t page) {
     uint64_t now = ++tree->clock;
+    if (page != NIB_KV_PREFIX_ROOT) {
+        unlink_child(tree, page);
+        link_child(tree, page);
+    }
     while (page != NIB_KV_PREFIX_ROOT) {
         nib_kv_node *node = &tree->nodes[page];
         assert(node->is_in_tree && node->n_held > 0);
@@ -179,17 +184,17 @@ static uint32_t chain_length(const nib_kv_prefix *tree, uint32_t page) {
 }
 
 static void remove_leaf(nib_kv_prefix *tree, uint32_t page) {
-    uint32_t parent = tree->nodes[page].parent;
+    nib_kv_node *node = &tree->nodes[page];
     heap_remove(tree, page);
-    if (tree->nodes[page].n_tokens == NIB_KV_PAGE) unlink_node(tree, page);
+    if (node->n_tokens == NIB_KV_PAGE) unlink_node(tree, page);
     unlink_child(tree, page);
-    tree->nodes[page].is_in_tree = false;
+    node->is_in_tree = false;
     tree->n_nodes--;
     nib_kv_pool_unref(tree->pool, page);
-    if (parent == NIB_KV_PREFIX_ROOT) return;
-    nib_kv_node *above = &tree->nodes[parent];
-    if (above->used < tree->nodes[page].used) above->used = tree->nodes[page].used;
-    if (above->child == NONE && above->n_held == 0) heap_add(tree, parent);
+    if (node->parent == NIB_KV_PREFIX_ROOT) return;
+    nib_kv_node *above = &tree->nodes[node->parent];
+    if (above->used < node->used) above->used = node->used;
+    if (above->child == NONE && above->n_held == 0) heap_add(tree, node->parent);
 }
 
 /* Parts that a new page holds as well are of no more use. */
@@ -207,6 +212,7 @@ static void remove_parts_of(nib_kv_prefix *tree, uint32_t page) {
 /* n tokens behind `parent`, which nobody has yet. */
 static void enter(nib_kv_prefix *tree, uint32_t parent, uint64_t salt, const nib_token *tokens, uint32_t n, uint32_t page) {
     nib_kv_node *node = &tree->nodes[page];
+    assert(!node->is_in_tree && n > 0 && n <= NIB_KV_PAGE);
     *node = (nib_kv_node){.parent = parent, .child = NONE, .n_tokens = n, .heap = NONE, .is_in_tree = true, .salt = salt,
                           .used = ++tree->clock};
     memcpy(node->tokens, tokens, n * sizeof *tokens);
@@ -232,7 +238,7 @@ uint32_t nib_kv_prefix_insert(nib_kv_prefix *tree, uint32_t parent, uint64_t sal
 void nib_kv_prefix_insert_part(nib_kv_prefix *tree, uint32_t parent, uint64_t salt, const nib_token *tokens, uint32_t n,
                                uint32_t page) {
     uint32_t found = NIB_KV_PREFIX_ROOT;
-    if (tree->nodes[page].is_in_tree) return;
+    assert(n < NIB_KV_PAGE);
     if (nib_kv_prefix_find_part(tree, parent, salt, tokens, n, &found) < n) {
         enter(tree, parent, salt, tokens, n, page);
     } else { /* it was used now */
