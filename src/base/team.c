@@ -18,8 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* About 30 us of pauses, then half a millisecond of yields: a thread that lost its CPU is not waited for at full speed, but what
- * runs instead of it, as the server's other threads, is mostly done sooner than a sleeper on a CPU gone idle would be awake. */
+/* About 30 us of pauses, then yields for half a millisecond, longer where others take them up: a thread that lost its CPU is not waited
+ * for at full speed, but what runs instead of it, as the server's other threads, is mostly done sooner than a sleeper on a CPU gone
+ * idle would be awake. */
 #define SPIN_PAUSES 2000
 #define SPIN_YIELDS 1000
 

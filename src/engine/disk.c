@@ -58,7 +58,7 @@ bool nib_engine_disk_fetch(nib_engine *e, const nib_engine_choice *c, uint32_t *
     uint32_t at = next_place(e, c);
     if (at == NIB_KV_STORE_NONE) return true;
     if (e->disk_s >= 1e-3 * READ_SHARE * e->config.turn_ms) return false;
-    if (!e->pool->n_free) e->figures.n_evicted += nib_kv_prefix_evict(&e->tree, 1);
+    nib_engine_pages_make_free(e, 1);
     double start = nib_sys_now();
     uint32_t own = nib_kv_pool_take(e->pool);
     if (nib_kv_store_read(e->store, at, nib_decode_pages_bytes(e->ctx, own, &n)))

@@ -177,6 +177,10 @@ void nib_engine_turn(nib_engine *e);
 
 /* pages.c. Pages that could be had now, beside those that this turn will take. */
 uint32_t nib_engine_pages_left(const nib_engine *e);
+/* Evicts until n pages are free, or nothing is idle. */
+void nib_engine_pages_make_free(nib_engine *e, uint32_t n);
+/* Is all that a running choice has computed shared pages, so that it can have the next one from the tree? */
+bool nib_engine_pages_may_share(const nib_engine *e, const nib_engine_choice *c);
 /* Tokens that need not be computed if the tree has them: not those whose logits are wanted. */
 uint32_t nib_engine_pages_usable(const nib_engine_choice *c);
 /* Gives a choice a sequence that begins with what the tree has. False: too few pages for it now. */

@@ -20,6 +20,14 @@ uint32_t nib_engine_pages_left(const nib_engine *e) {
     return e->pool->n_free + nib_kv_prefix_n_idle(&e->tree) - e->n_reserved;
 }
 
+void nib_engine_pages_make_free(nib_engine *e, uint32_t n) {
+    if (n > e->pool->n_free) e->figures.n_evicted += nib_kv_prefix_evict(&e->tree, n - e->pool->n_free);
+}
+
+bool nib_engine_pages_may_share(const nib_engine *e, const nib_engine_choice *c) {
+    return !e->config.no_prefix_cache && nib_seq_length(e->ctx, c->seq) == c->n_shared * NIB_KV_PAGE;
+}
+
 static void move_pin(nib_engine *e, nib_engine_choice *c, uint32_t page) {
     nib_kv_prefix_pin(&e->tree, page);
     nib_kv_prefix_unpin(&e->tree, c->pinned);
@@ -73,8 +81,7 @@ bool nib_engine_pages_start(nib_engine *e, nib_engine_choice *c) {
 
 bool nib_engine_pages_fork(nib_engine *e, const nib_engine_choice *from, nib_engine_choice *c) {
     if (!e->n_free_seqs || pages_promised(e) + 2 > nib_engine_pages_left(e)) return false;
-    if (e->pool->n_free <= pages_promised(e)) /* what else runs in this turn finds its pages free */
-        e->figures.n_evicted += nib_kv_prefix_evict(&e->tree, 1);
+    nib_engine_pages_make_free(e, pages_promised(e) + 1); /* what else runs in this turn finds its pages free */
     uint32_t seq = e->free_seqs[e->n_free_seqs - 1];
     if (nib_seq_fork(e->ctx, from->seq, seq, NULL) != NIB_OK) return false;
     e->n_free_seqs--;
@@ -90,8 +97,7 @@ bool nib_engine_pages_fork(nib_engine *e, const nib_engine_choice *from, nib_eng
 
 bool nib_engine_pages_extend(nib_engine *e, nib_engine_choice *c) {
     nib_kv_table *table = table_of(e, c);
-    while (!e->config.no_prefix_cache && table->length == c->n_shared * NIB_KV_PAGE &&
-           nib_engine_pages_usable(c) >= table->length + NIB_KV_PAGE) {
+    while (nib_engine_pages_may_share(e, c) && nib_engine_pages_usable(c) >= table->length + NIB_KV_PAGE) {
         uint32_t page = nib_kv_prefix_find(&e->tree, c->pinned, c->stream->salt, c->ids + table->length);
         if (page == NIB_KV_PREFIX_ROOT && !nib_engine_disk_fetch(e, c, &page)) return false;
         if (page == NIB_KV_PREFIX_ROOT) return true;
@@ -107,11 +113,11 @@ bool nib_engine_pages_extend(nib_engine *e, nib_engine_choice *c) {
 void nib_engine_pages_extend_part(nib_engine *e, nib_engine_choice *c) {
     nib_kv_table *table = table_of(e, c);
     uint32_t at = table->length, usable = nib_engine_pages_usable(c), from;
-    if (e->config.no_prefix_cache || at != c->n_shared * NIB_KV_PAGE || usable <= at || !nib_engine_pages_left(e)) return;
+    if (!nib_engine_pages_may_share(e, c) || usable <= at || !nib_engine_pages_left(e)) return;
     uint32_t n = nib_kv_prefix_find_part(&e->tree, c->pinned, c->stream->salt, c->ids + at, usable - at, &from);
     if (!n) return;
     nib_kv_prefix_pin(&e->tree, from);
-    if (!e->pool->n_free) e->figures.n_evicted += nib_kv_prefix_evict(&e->tree, 1);
+    nib_engine_pages_make_free(e, 1);
     if (e->pool->n_free) {
         nib_kv_table_append(table, e->pool, n);
         nib_decode_pages_copy(e->ctx, from, table->pages[c->n_shared]);
@@ -164,8 +170,7 @@ bool nib_engine_pages_more(nib_engine *e, nib_engine_choice *c, uint32_t n) {
 }
 
 void nib_engine_pages_provide(nib_engine *e) {
-    if (e->n_reserved > e->pool->n_free)
-        e->figures.n_evicted += nib_kv_prefix_evict(&e->tree, e->n_reserved - e->pool->n_free);
+    nib_engine_pages_make_free(e, e->n_reserved);
     e->n_reserved = 0;
     for (uint32_t i = 0; i < e->n_running; i++) e->running[i]->n_reserved = 0;
 }

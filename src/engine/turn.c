@@ -72,7 +72,7 @@ static void admit(nib_engine *e) {
 /* Is another one computing just the page that this one needs next? */
 static bool has_twin(const nib_engine *e, const nib_engine_choice *c) {
     uint32_t at = c->n_shared * NIB_KV_PAGE;
-    if (e->config.no_prefix_cache || length_of(e, c) != at || nib_engine_pages_usable(c) < at + NIB_KV_PAGE) return false;
+    if (!nib_engine_pages_may_share(e, c) || nib_engine_pages_usable(c) < at + NIB_KV_PAGE) return false;
     for (uint32_t i = 0; i < e->n_running; i++) {
         const nib_engine_choice *o = e->running[i];
         if (o != c && o->n_now && !o->is_refused && o->pinned == c->pinned && o->stream->salt == c->stream->salt &&
