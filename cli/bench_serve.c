@@ -27,6 +27,7 @@ typedef struct sample {
 typedef struct level {
     const nib_cli_options *opt;
     const nib_cli_api *api; /* to be copied */
+    const json_t *extra;    /* fields of every request; NULL: none */
     nib_cli_workload workload;
     uint32_t n_clients, n_conversations;
     atomic_uint next;       /* conversation that nobody has taken yet */
@@ -39,6 +40,7 @@ typedef struct client {
     pthread_t thread;
     bool is_running;
     nib_cli_api api;
+    const json_t *extra;
     /* Of the request that is on its way. */
     double last_ms, first_ms;
     size_t n_pieces;
@@ -76,6 +78,9 @@ static nib_status ask(client *c, json_t *messages, uint32_t n_tokens, nib_error 
     nib_cli_json_set_int(request, "max_tokens", n_tokens);
     nib_cli_json_set_int(request, "temperature", 0);
     json_object_set_new(request, "ignore_eos", json_true());
+    json_t *extra = json_deep_copy(c->extra); /* other clients have the same */
+    json_object_update(request, extra);
+    json_decref(extra);
     nib_status status = nib_cli_api_chat(&c->api, request, on_event, c, err);
     json_decref(request);
     if (status == NIB_OK && !c->has_ended) status = nib_fail(err, NIB_E_IO, "the server's answer ends before the model's");
@@ -116,6 +121,7 @@ static void *run_client(void *user) {
 static nib_status start_clients(level *l, client *clients, nib_error *err) {
     for (uint32_t i = 0; i < l->n_clients; i++) {
         clients[i].l = l;
+        clients[i].extra = l->extra;
         NIB_TRY(nib_cli_api_copy(&clients[i].api, l->api, err));
     }
     for (uint32_t i = 0; i < l->n_clients; i++) {
@@ -242,7 +248,7 @@ typedef struct serve_bench {
     nib_cli_api api;
     nib_cli_workload workload;
     nib_buf workload_name;
-    json_t *results;
+    json_t *results, *extra; /* extra: fields of every request; NULL: none */
     size_t n_failed;
 } serve_bench;
 
@@ -261,7 +267,7 @@ static void finish_level(serve_bench *b, level *l, client *clients) {
 }
 
 static nib_status run_level(serve_bench *b, uint32_t number, uint32_t n_clients, nib_error *err) {
-    level l = {.opt = b->opt, .api = &b->api, .workload = b->workload, .n_clients = n_clients};
+    level l = {.opt = b->opt, .api = &b->api, .extra = b->extra, .workload = b->workload, .n_clients = n_clients};
     l.n_conversations = (b->opt->serve_requests + b->workload.n_turns - 1) / b->workload.n_turns;
     l.workload.salt[1] ^= number; /* no level finds in a cache what another one left there */
     l.samples = nib_calloc((size_t)l.n_conversations * b->workload.n_turns, sizeof *l.samples);
@@ -288,7 +294,7 @@ static nib_status run_level(serve_bench *b, uint32_t number, uint32_t n_clients,
 static nib_status measure_words(serve_bench *b, nib_error *err) {
     enum { N = 64 };
     size_t n_tokens[2];
-    client c = {0};
+    client c = {.extra = b->extra};
     NIB_TRY(nib_cli_api_copy(&c.api, &b->api, err));
     nib_status status = NIB_OK;
     for (uint32_t i = 0; i < 2 && status == NIB_OK; i++) {
@@ -308,6 +314,15 @@ static nib_status measure_words(serve_bench *b, nib_error *err) {
     return NIB_OK;
 }
 
+static nib_status read_extra(serve_bench *b, nib_error *err) {
+    const char *given = b->opt->serve_extra;
+    if (!given) return NIB_OK;
+    nib_status status = nib_cli_json_parse((nib_str){given, strlen(given)}, &b->extra, err);
+    if (status == NIB_OK && !json_is_object(b->extra)) status = nib_fail(err, NIB_E_ARG, "expected a JSON object");
+    if (status != NIB_OK) nib_error_prefix(err, "--extra-body");
+    return status;
+}
+
 static bool is_local(const nib_cli_option *option) {
     return option->group == NIB_CLI_GROUP_COMPUTE || option->group == NIB_CLI_GROUP_LENGTH;
 }
@@ -320,6 +335,7 @@ static nib_status bench(serve_bench *b, nib_error *err) {
     b->workload.n_turns = opt->serve_workload == NIB_CLI_WORKLOAD_MULTI_TURN ? opt->serve_turns : 1;
     if (!nib_rng_system(&b->workload.salt[0])) b->workload.salt[0] = (uint32_t)nib_cli_now_ms();
     NIB_TRY(nib_cli_api_check(opt, is_local, err));
+    NIB_TRY(read_extra(b, err));
     nib_cli_signals_catch();
     NIB_TRY(nib_cli_api_open(&b->api, opt, err));
     NIB_TRY(measure_words(b, err));
@@ -340,5 +356,6 @@ nib_status nib_cli_bench_serve(nib_cli_out *out, const nib_cli_options *opt, con
     nib_cli_api_close(&b.api);
     nib_buf_free(&b.workload_name);
     json_decref(b.results);
+    json_decref(b.extra);
     return status;
 }

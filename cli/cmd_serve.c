@@ -129,6 +129,7 @@ static nib_status open_engine(serve_state *st, const nib_cli_options *opt, const
     config.max_requests = opt->max_requests;
     config.max_queued_tokens = opt->max_queued_tokens;
     config.turn_ms = opt->turn_ms;
+    config.stream_ms = opt->stream_ms;
     config.max_chunk = opt->max_chunk;
     config.no_prefix_cache = !opt->prefix_cache;
     config.max_draft = opt->max_draft;

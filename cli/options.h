@@ -80,13 +80,14 @@ typedef struct nib_cli_options {
     const char *server, *client_key;
     nib_cli_list serve_concurrency; /* uint32_t */
     int32_t serve_workload; /* NIB_CLI_WORKLOAD_UNIQUE … */
+    const char *serve_extra;
     uint32_t serve_requests, serve_prompt, serve_prefix, serve_turns, serve_max_tokens;
 
     /* server */
     const char *host, *api_key_file, *cors_origin, *tls_cert, *tls_key, *kv_dir;
     uint32_t port, n_parallel, max_context, max_requests, max_queued_tokens, max_chunk, max_connections, max_body_mib;
     uint32_t shutdown_s, timeout_s, queue_s, request_s, kv_disk_mib, max_draft;
-    float turn_ms;
+    float turn_ms, stream_ms;
     nib_cli_list aliases, api_keys; /* nib_str */
     bool prefix_cache, strict_fields, isolate_keys, log_requests, log_text;
 

@@ -933,6 +933,8 @@ typedef struct nib_engine_config {
     uint32_t max_requests;      /* running and waiting, every answer counted; default 256 */
     uint64_t max_queued_tokens; /* of prompts that are not computed yet; 0 (default): no limit */
     double turn_ms;             /* what a turn that answers are waiting for may take; default 100 */
+    double stream_ms;           /* a reader is not told of more within this time, as telling it takes time from computing: several
+                                   tokens of a fast answer are told of at once. 0 (default): of each */
     uint32_t max_chunk;         /* most tokens of prompts in a turn; 0 (default): by time only */
     uint32_t max_draft;         /* most tokens of an answer that are guessed from its own text and computed with the next one, where
                                    that is faster; the answer is the same. Default 8; 0: none */
@@ -947,7 +949,7 @@ typedef struct nib_engine_config {
 } nib_engine_config;
 #define NIB_ENGINE_CONFIG_INIT                                                                                         \
     {sizeof(nib_engine_config), {sizeof(nib_context_config), 0, 16, 2048, 512, 32, 0, NULL, NULL, false, NULL, NULL},   \
-     0, 256, 0, 100.0, 0, 8, (size_t)1 << 20, false, NULL, 0, NULL, NULL}
+     0, 256, 0, 100.0, 0.0, 0, 8, (size_t)1 << 20, false, NULL, 0, NULL, NULL}
 
 /* model and tok must outlive the engine. First it measures how long batches take: about a second. */
 NIB_API nib_status nib_engine_new(nib_engine **out, const nib_model *model, const nib_tokenizer *tok,

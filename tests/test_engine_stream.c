@@ -5,6 +5,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -279,6 +280,60 @@ static void test_config(void **state) {
     engine_close_model(&f);
 }
 
+static void count(void *user) {
+    atomic_uint *n = user;
+    atomic_fetch_add(n, 1);
+}
+
+static nib_stream *submit_counted(nib_engine *e, const engine_job *j, atomic_uint *n) {
+    nib_request r = engine_request(j);
+    atomic_store(n, 0);
+    r.ready = count, r.user = n;
+    return engine_submit(e, &r);
+}
+
+/* How often readers are told: of each token; of the first, of the end, and before one has to make place. */
+static void test_told(void **state) {
+    (void)state;
+    engine_fixture f;
+    engine_job j[2] = {{.n_prompt = 90, .max_tokens = 120, .sampling = NIB_SAMPLER_PARAMS_INIT},
+                       {.n_prompt = 80, .max_tokens = 120, .sampling = NIB_SAMPLER_PARAMS_INIT}};
+    engine_answer a[2] = {0};
+    atomic_uint n[2];
+    engine_open_model(&f, "llama");
+    nib_logit_bias bias = {nib_tokenizer_special(f.tok, "eos"), -1e9f};
+    for (int i = 0; i < 2; i++) {
+        j[i].sampling.bias = &bias, j[i].sampling.n_bias = 1;
+        for (uint32_t k = 0; k < j[i].n_prompt; k++) j[i].prompt[k] = (nib_token)(k + 3 + 7 * (uint32_t)i);
+        engine_compute(&f, &j[i]);
+    }
+    nib_engine_config c = engine_config(256, 2);
+    nib_engine *e = engine_start(&f, &c);
+    engine_finish(submit_counted(e, &j[0], &n[0]), &a[0]);
+    engine_assert_same(&a[0], &j[0], "each told", 0);
+    assert_int_equal(n[0], 120); /* the last one comes with the end */
+    engine_end(e);
+    c.stream_ms = 1e6;
+    e = engine_start(&f, &c);
+    engine_finish(submit_counted(e, &j[0], &n[0]), &a[0]);
+    engine_assert_same(&a[0], &j[0], "told at its ends", 0);
+    assert_int_equal(n[0], 2);
+    for (int tries = 0; tries < 1000 && !a[1].usage.n_preempted; tries++) { /* side by side they want more positions than there are */
+        nib_stream *s[2];
+        for (int i = 0; i < 2; i++) s[i] = submit_counted(e, &j[i], &n[i]);
+        for (int i = 0; i < 2; i++) engine_finish(s[i], &a[i]);
+        for (int i = 0; i < 2; i++) engine_assert_same(&a[i], &j[i], "side by side", (uint32_t)i);
+    }
+    assert_int_equal(n[0], 2);
+    assert_true(n[1] >= 3 && n[1] <= 2 + a[1].usage.n_preempted);
+    engine_end(e);
+    c.stream_ms = -1;
+    nib_error err;
+    assert_int_equal(nib_engine_new(&e, f.model, f.tok, &c, &err), NIB_E_ARG);
+    assert_string_equal(err.message, "stream_ms is -1, expected 0 or more");
+    engine_close_model(&f);
+}
+
 /* Once an engine_answer is under way, nothing is allocated. */
 static void test_turns_allocate_nothing(void **state) {
     (void)state;
@@ -316,6 +371,7 @@ int main(void) {
         cmocka_unit_test(test_unread),
         cmocka_unit_test(test_shutdown),
         cmocka_unit_test(test_config),
+        cmocka_unit_test(test_told),
         cmocka_unit_test(test_turns_allocate_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,6 +23,8 @@ static nib_status check_config(const nib_engine_config *c, nib_error *err) {
         return nib_fail(err, NIB_E_ARG, "max_requests is %u, expected 1 to %u", c->max_requests, 1u << 20);
     if (!(c->turn_ms > 0) || !isfinite(c->turn_ms))
         return nib_fail(err, NIB_E_ARG, "turn_ms is %g, expected more than 0", c->turn_ms);
+    if (!(c->stream_ms >= 0) || !isfinite(c->stream_ms))
+        return nib_fail(err, NIB_E_ARG, "stream_ms is %g, expected 0 or more", c->stream_ms);
     if (c->kv_dir && !c->kv_disk) return nib_fail(err, NIB_E_ARG, "kv_disk is 0 bytes: no page fits in the folder kv_dir");
     return NIB_OK;
 }

@@ -104,6 +104,8 @@ struct nib_stream {
     uint32_t n_told;  /* tokens of the prompt that were told of, or never will be */
     nib_logprob *top; /* of one event */
     nib_token_list jumped; /* of one jump */
+    double told;           /* when the reader was last told that there is something */
+    bool holds;            /* it was not told of the last */
     nib_decode_embed embed; /* pooling NONE: answers are wanted */
     float *embedding;       /* n_embd; NULL for answers */
 
@@ -230,6 +232,10 @@ void nib_engine_view_serve(nib_engine *e);
 
 /* stream.c. Puts an event where the reader finds it. False: too much is unread already. */
 bool nib_stream_put(nib_stream *s, const nib_stream_event *event);
+/* Tells its reader of what it was not told of yet; those of all running ones that would otherwise hear of it too late, when ms from
+ * now is the next chance. */
+void nib_stream_tell(nib_stream *s);
+void nib_stream_tell_due(nib_engine *e, double ms);
 /* The last event of a choice, which always finds a place. The stream may be freed by it. */
 void nib_stream_put_end(nib_engine_choice *c, const nib_stream_event *event);
 

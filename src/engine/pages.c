@@ -127,6 +127,7 @@ void nib_engine_pages_extend_part(nib_engine *e, nib_engine_choice *c) {
 }
 
 static void preempt(nib_engine *e, nib_engine_choice *c) {
+    nib_stream_tell(c->stream);
     nib_engine_pages_stop(e, c);
     nib_sched_queue_push(&e->queue, &c->item);
     c->usage.n_preempted++;

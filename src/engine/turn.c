@@ -208,11 +208,13 @@ static nib_status run(nib_engine *e, bool embeds, nib_engine_choice *only, nib_e
     e->n_with_rows = 0;
     for (uint32_t i = 0; i < e->n_running; i++)
         if (takes_part(e->running[i], embeds, only)) NIB_TRY(add_tokens(e, e->running[i], &work, &n_rows, err));
+    double expected = nib_sched_cost_ms(&e->cost, work);
+    nib_stream_tell_due(e, expected);
     if (nib_batch_n(e->batch) == 0) return NIB_OK;
     double start = nib_sys_now();
     NIB_TRY(nib_decode(e->ctx, e->batch, err));
     double ms = 1e3 * (nib_sys_now() - start);
-    note_surprise(e, nib_sched_cost_ms(&e->cost, work), ms);
+    note_surprise(e, expected, ms);
     nib_sched_cost_learn(&e->cost, work, ms);
     if (e->is_cut) nib_sched_cost_fade(&e->cost, work);
     e->figures.decode_s += ms / 1e3;

@@ -217,6 +217,14 @@ class Bench(Remote):
         self.assertEqual([len(q["messages"]) for q in server.requests[2:]], [1, 3, 5] * 2)
         self.assertEqual(server.requests[3]["messages"][:1], server.requests[2]["messages"])
 
+    def test_extra_body(self):
+        server = self.serve(said("a", "b", usage=USAGE))
+        self.nib("bench", "--serve", server.url, "--requests", 2, "--extra-body", '{"temperature": 0.5, "logit_bias": {"7": 100}}')
+        for r in server.requests:
+            self.assertEqual((r["temperature"], r["logit_bias"], r["ignore_eos"]), (0.5, {"7": 100}, True))
+        for bad in ("[]", "{", '{"a":1}x'):
+            self.assertIn("--extra-body: ", self.nib("bench", "--serve", server.url, "--extra-body", bad, code=1).err)
+
     def test_table(self):
         r = self.nib("bench", "--serve", self.serve(said("a", "b", usage=USAGE)).url, "--requests", 2)
         self.assertRegex(r.out, re.compile(r"^ +1 +2 .* 80.0 %  TTFT ", re.M))
