@@ -324,8 +324,8 @@ static void test_told(void **state) {
         for (int i = 0; i < 2; i++) engine_finish(s[i], &a[i]);
         for (int i = 0; i < 2; i++) engine_assert_same(&a[i], &j[i], "side by side", (uint32_t)i);
     }
-    assert_int_equal(n[0], 2);
-    assert_true(n[1] >= 3 && n[1] <= 2 + a[1].usage.n_preempted);
+    assert_true(n[0] <= 3); /* the other one's first token is told of at once, and what this one holds with it */
+    assert_true(n[1] >= 3 && n[1] <= 3 + a[1].usage.n_preempted);
     engine_end(e);
     c.stream_ms = -1;
     nib_error err;

@@ -232,8 +232,8 @@ void nib_engine_view_serve(nib_engine *e);
 
 /* stream.c. Puts an event where the reader finds it. False: too much is unread already. */
 bool nib_stream_put(nib_stream *s, const nib_stream_event *event);
-/* Tells its reader of what it was not told of yet; those of all running ones that would otherwise hear of it too late, when ms from
- * now is the next chance. */
+/* Tells its reader of what it was not told of yet; all readers, when one of them would otherwise hear of it too late, with the next chance
+ * ms from now: one thread may read for all, and so wakes once. */
 void nib_stream_tell(nib_stream *s);
 void nib_stream_tell_due(nib_engine *e, double ms);
 /* The last event of a choice, which always finds a place. The stream may be freed by it. */

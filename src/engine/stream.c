@@ -51,8 +51,9 @@ void nib_stream_tell(nib_stream *s) {
 
 void nib_stream_tell_due(nib_engine *e, double ms) {
     double since = nib_sys_now() + (ms - e->config.stream_ms) / 1e3;
-    for (uint32_t i = 0; i < e->n_running; i++)
-        if (e->running[i]->stream->told <= since) nib_stream_tell(e->running[i]->stream);
+    bool is_due = false;
+    for (uint32_t i = 0; i < e->n_running; i++) is_due |= e->running[i]->stream->holds && e->running[i]->stream->told <= since;
+    for (uint32_t i = 0; is_due && i < e->n_running; i++) nib_stream_tell(e->running[i]->stream);
 }
 
 void nib_stream_put_end(nib_engine_choice *c, const nib_stream_event *event) {
