@@ -536,6 +536,7 @@ uint16_t nib_server_http_port(const nib_server_http *http) {
 }
 
 void nib_server_http_run(nib_server_http *http) {
+    nib_sys_be_patient(); /* the engine's threads wait for each other: when one has to make place, all do nothing meanwhile */
     event_base_dispatch(http->base);
 }
 

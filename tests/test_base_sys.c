@@ -3,6 +3,7 @@
 #include "base/sys.h"
 #include "support/slow.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -120,11 +121,21 @@ static void test_memory_and_time(void **state) {
     assert_true(passed >= 0.002 && passed < 60);
 }
 
+static void test_patience(void **state) {
+    (void)state;
+    int policy;
+    struct sched_param p;
+    nib_sys_be_patient();
+    assert_int_equal(pthread_getschedparam(pthread_self(), &policy, &p), 0);
+    assert_int_equal(policy, SCHED_BATCH);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cpu_max),   cmocka_unit_test(test_cgroup_path),     cmocka_unit_test(test_field),
         cmocka_unit_test(test_cpu_count), cmocka_unit_test(test_memory_and_time),
         cmocka_unit_test(test_address_space_limit), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_patience),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include "base/sys.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +34,11 @@ bool nib_sys_permit_tiles(void) {
 #else
     return false;
 #endif
+}
+
+void nib_sys_be_patient(void) {
+    struct sched_param none = {0};
+    (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &none); /* it may be forbidden: then all is as before */
 }
 
 double nib_sys_now(void) {
