@@ -166,6 +166,11 @@ static const char *format_of(const nib_server_answer *a) {
     return is_generic(a) && a->ask.tool_choice >= NIB_SERVER_TOOLS_REQUIRED ? "hermes" : nib_chat_format(a->server->model.chat);
 }
 
+/* Where its template knows no tools, a model that may go on rather calls once more with the same arguments, for as long as it may. */
+static void limit_calls(nib_server_answer *a) {
+    if (is_generic(a) && !json_is_true(json_object_get(a->ask.body, "parallel_tool_calls"))) a->ask.one_call = true;
+}
+
 static nib_status make_chat_grammar(nib_server_answer *a, const nib_grammar_config *grammar, nib_server_fault *fault) {
     static const char *const choices[] = {[NIB_SERVER_TOOLS_AUTO] = "auto", [NIB_SERVER_TOOLS_NONE] = "none",
                                           [NIB_SERVER_TOOLS_REQUIRED] = "required", [NIB_SERVER_TOOLS_NAMED] = "required"};
@@ -200,6 +205,7 @@ static nib_status make_grammar(nib_server_answer *a, nib_server_fault *fault) {
     config.syntax = ask->syntax;
     config.space = NIB_JSON_SPACE_PRETTY;
     config.key_order = true;
+    limit_calls(a);
     if (!is_plain(a)) return make_chat_grammar(a, &config, fault);
     if (!ask->has_grammar) return NIB_OK;
     const char *text = ask->grammar.ptr ? ask->grammar.ptr : "";

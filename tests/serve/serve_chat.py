@@ -126,8 +126,11 @@ class Tools(Case):
         for name in ("get_weather", "get_time")]
 
     def test_required(self):
-        call, = self.chat("Weather in Paris?", tools=self.tools, tool_choice="required", parallel_tool_calls=False,
-                          max_tokens=200)["choices"][0]["message"]["tool_calls"]
+        """One call, as the model's template knows no tools; as many as it likes where the request says so."""
+        fields = {"tools": self.tools, "tool_choice": "required", "max_tokens": 200}
+        call, = self.chat("Weather in Paris?", **fields)["choices"][0]["message"]["tool_calls"]
+        many = self.chat("Weather in Paris?", parallel_tool_calls=True, **fields)["choices"][0]["message"]["tool_calls"]
+        self.assertGreater(len(many), 1)
         self.assertEqual((call["type"], set(json.loads(call["function"]["arguments"]))), ("function", {"city"}))
         self.assertRegex(call["id"], "^call_\\w{20,}$")
 
