@@ -36,6 +36,7 @@ bool nib_stream_put(nib_stream *s, const nib_stream_event *event) {
         nib_buf_append(&s->unread, event->top, n_top);
         nib_buf_append(&s->unread, event->text.ptr, event->text.len);
         s->holds = true;
+        if (!s->choices[event->choice].is_running) tell_reader(s, nib_sys_now()); /* it waits for a place: no turn would tell */
     }
     pthread_mutex_unlock(&e->lock);
     return fits;
