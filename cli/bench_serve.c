@@ -314,15 +314,6 @@ static nib_status measure_words(serve_bench *b, nib_error *err) {
     return NIB_OK;
 }
 
-static nib_status read_extra(serve_bench *b, nib_error *err) {
-    const char *given = b->opt->serve_extra;
-    if (!given) return NIB_OK;
-    nib_status status = nib_cli_json_parse((nib_str){given, strlen(given)}, &b->extra, err);
-    if (status == NIB_OK && !json_is_object(b->extra)) status = nib_fail(err, NIB_E_ARG, "expected a JSON object");
-    if (status != NIB_OK) nib_error_prefix(err, "--extra-body");
-    return status;
-}
-
 static bool is_local(const nib_cli_option *option) {
     return option->group == NIB_CLI_GROUP_COMPUTE || option->group == NIB_CLI_GROUP_LENGTH;
 }
@@ -335,7 +326,7 @@ static nib_status bench(serve_bench *b, nib_error *err) {
     b->workload.n_turns = opt->serve_workload == NIB_CLI_WORKLOAD_MULTI_TURN ? opt->serve_turns : 1;
     if (!nib_rng_system(&b->workload.salt[0])) b->workload.salt[0] = (uint32_t)nib_cli_now_ms();
     NIB_TRY(nib_cli_api_check(opt, is_local, err));
-    NIB_TRY(read_extra(b, err));
+    NIB_TRY(nib_cli_json_option("--extra-body", opt->serve_extra, &b->extra, err));
     nib_cli_signals_catch();
     NIB_TRY(nib_cli_api_open(&b->api, opt, err));
     NIB_TRY(measure_words(b, err));

@@ -9,15 +9,6 @@
 
 /* ---- opening */
 
-static nib_status read_kwargs(nib_cli_chat *c, nib_error *err) {
-    const char *given = c->opt.template_kwargs;
-    if (!given) return NIB_OK;
-    nib_status status = nib_cli_json_parse((nib_str){given, strlen(given)}, &c->kwargs, err);
-    if (status == NIB_OK && !json_is_object(c->kwargs)) status = nib_fail(err, NIB_E_ARG, "expected a JSON object");
-    if (status != NIB_OK) nib_error_prefix(err, "--chat-template-kwargs");
-    return status;
-}
-
 static nib_status read_tools(nib_cli_chat *c, nib_error *err) {
     if (!c->opt.tools && c->opt.tool_choice) return nib_fail(err, NIB_E_ARG, "--tool-choice needs --tools");
     if (!c->opt.tools) return NIB_OK;
@@ -54,7 +45,7 @@ nib_status nib_cli_chat_open(nib_cli_chat *c, const nib_cli_options *opt, const 
     c->who = opt->server ? &nib_cli_chat_remote : &nib_cli_chat_local;
     if (!opt->server) NIB_TRY(nib_cli_need_model(opt, err));
     NIB_TRY(check_streams(opt, err));
-    NIB_TRY(read_kwargs(c, err));
+    NIB_TRY(nib_cli_json_option("--chat-template-kwargs", c->opt.template_kwargs, &c->kwargs, err));
     NIB_TRY(read_tools(c, err));
     NIB_TRY(nib_cli_constraint_read(&c->constraint, &c->opt, err));
     NIB_TRY(nib_cli_stops_make(&c->stops, opt, err));

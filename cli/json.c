@@ -167,6 +167,18 @@ nib_status nib_cli_json_parse(nib_str text, json_t **out, nib_error *err) {
     return nib_fail(err, NIB_E_FORMAT, "not JSON: %s (column %d)", why.text, why.column);
 }
 
+nib_status nib_cli_json_option(const char *option, const char *given, json_t **out, nib_error *err) {
+    *out = NULL;
+    if (!given) return NIB_OK;
+    nib_status status = nib_cli_json_parse((nib_str){given, strlen(given)}, out, err);
+    if (status == NIB_OK && json_is_object(*out)) return NIB_OK;
+    if (status == NIB_OK) nib_fail(err, NIB_E_ARG, "expected a JSON object");
+    json_decref(*out);
+    *out = NULL;
+    nib_error_prefix(err, "%s", option);
+    return err->code = NIB_E_ARG;
+}
+
 nib_status nib_cli_json_file(const char *path, json_t **out, nib_error *err) {
     nib_buf text = {0};
     *out = NULL;

@@ -33,6 +33,8 @@ void nib_cli_json_write(nib_cli_out *out, json_t *value);
 nib_status nib_cli_json_parse(nib_str text, json_t **out, nib_error *err);
 /* The same of a file, - is standard input; the error names it. */
 nib_status nib_cli_json_file(const char *path, json_t **out, nib_error *err);
+/* The object that an option gives; NULL where it was not given. NIB_E_ARG names the option. */
+nib_status nib_cli_json_option(const char *option, const char *given, json_t **out, nib_error *err);
 
 /* Answers one request; on error `err` says why. */
 typedef nib_status (*nib_cli_jsonl_fn)(void *user, json_t *request, json_t *answer, nib_error *err);

@@ -223,7 +223,7 @@ class Bench(Remote):
         for r in server.requests:
             self.assertEqual((r["temperature"], r["logit_bias"], r["ignore_eos"]), (0.5, {"7": 100}, True))
         for bad in ("[]", "{", '{"a":1}x'):
-            self.assertIn("--extra-body: ", self.nib("bench", "--serve", server.url, "--extra-body", bad, code=1).err)
+            self.assertIn("--extra-body: ", self.nib("bench", "--serve", server.url, "--extra-body", bad, code=2).err)
 
     def test_table(self):
         r = self.nib("bench", "--serve", self.serve(said("a", "b", usage=USAGE)).url, "--requests", 2)

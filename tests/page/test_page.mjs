@@ -497,10 +497,10 @@ else {
       assert.equal(await page.locator(".fault").count(), 0);
       await page.click("#view-engine");
       await page.waitForFunction(() =>
-        /\d+ pages: /.test(document.querySelector(".panel-map canvas").getAttribute("aria-label")),
+        /\d+ pages: /.test(document.querySelector(".panel-map canvas")?.getAttribute("aria-label") ?? ""),
       );
       await page.waitForFunction(
-        () => Number(/(\d+) cached/.exec(document.querySelector(".panel-map canvas").getAttribute("aria-label"))[1]) > 0,
+        () => Number(/(\d+) cached/.exec(document.querySelector(".panel-map canvas")?.getAttribute("aria-label") ?? "")?.[1]) > 0,
       );
       await shot(page, "nib-engine");
     },
