@@ -933,8 +933,8 @@ typedef struct nib_engine_config {
     uint32_t max_requests;      /* running and waiting, every answer counted; default 256 */
     uint64_t max_queued_tokens; /* of prompts that are not computed yet; 0 (default): no limit */
     double turn_ms;             /* what a turn that answers are waiting for may take; default 100 */
-    double stream_ms;           /* a reader is not told of more within this time, as telling it takes time from computing: several
-                                   tokens of a fast answer are told of at once. 0 (default): of each */
+    double stream_ms;           /* how long a reader may not be told of a token, so that it hears of several at once: telling takes time
+                                   from computing. The first event of a stream never waits. 0 (default): none does */
     uint32_t max_chunk;         /* most tokens of prompts in a turn; 0 (default): by time only */
     uint32_t max_draft;         /* most tokens of an answer that are guessed from its own text and computed with the next one, where
                                    that is faster; the answer is the same. Default 8; 0: none */

@@ -163,7 +163,9 @@ static nib_status read_tools(nib_server_ask *ask, const char *name, const json_t
 
 static nib_status read_tool_choice(nib_server_ask *ask, const char *name, const json_t *value, nib_server_fault *fault) {
     const char *type = nib_server_json_word(value, "type");
-    ask->one_call = json_is_true(json_object_get(value, "disable_parallel_tool_use"));
+    const json_t *disables = json_object_get(value, "disable_parallel_tool_use");
+    ask->one_call = json_is_true(disables);
+    ask->many_calls = json_is_false(disables);
     if (strcmp(type, "auto") == 0) return NIB_OK;
     if (strcmp(type, "any") == 0) ask->tool_choice = NIB_SERVER_TOOLS_REQUIRED;
     if (strcmp(type, "none") == 0) {

@@ -68,6 +68,7 @@ typedef struct nib_server_ask {
     nib_server_tool_choice tool_choice;
     const char *tool_name;
     bool one_call;         /* parallel_tool_calls: false */
+    bool many_calls;       /* the same: true, said in other words */
     json_t *tools;         /* a list, borrowed; NULL: none */
     nib_pooling pooling;   /* not NONE: embeddings of the prompts, not answers */
     bool keeps_length;     /* of embeddings; else it is made 1 */

@@ -310,8 +310,8 @@ static void end_whole(nib_server_answer *a) {
     nib_server_http_reply(a->x, 200, "application/json", (nib_str){a->out.ptr, a->out.len});
 }
 
-/* Reads all that the engine has for an answer, and frees the answer when it is over. */
-static void read_streams(nib_server_answer *a) {
+/* Reads all that the engine has for an answer. */
+static void take_events(nib_server_answer *a) {
     nib_stream_event event;
     a->is_reading = true; /* so that a client that goes away now is only noted */
     for (size_t i = 0; i < a->n_sources; i++)
@@ -321,6 +321,11 @@ static void read_streams(nib_server_answer *a) {
             else if (event.kind == NIB_STREAM_END) take_end(c, &event);
             else take_prompt(&a->sources[i], &event);
         }
+}
+
+/* The same, and sends it; frees the answer when it is over. */
+static void read_streams(nib_server_answer *a) {
+    take_events(a);
     bool is_over = !a->n_open || a->has_failed;
     if (a->x && is_over) {
         if (a->ask.stream) end_stream(a);
@@ -457,8 +462,8 @@ void nib_server_generate_cut(nib_server *server) {
     for (nib_server_answer *a = server->answers, *next; a; a = next) {
         next = a->next;
         if (a->x && a->is_prepared) {
-            a->fault = fault;
-            a->has_failed = true;
+            take_events(a); /* what was said until now */
+            if (a->n_open && !a->has_failed) a->fault = fault, a->has_failed = true;
             read_streams(a);
         } else if (a->x) {
             nib_server_reply_fault(a->x, a->dialect, &fault);

@@ -113,7 +113,7 @@ static json_t *response_json(const nib_server_answer *a, const char *status) {
     set_echo(o, a, "instructions", json_null());
     set_echo(o, a, "max_output_tokens", json_null());
     set_echo(o, a, "metadata", json_object());
-    set_echo(o, a, "parallel_tool_calls", json_true());
+    set_echo(o, a, "parallel_tool_calls", json_boolean(!a->ask.one_call));
     set_echo(o, a, "reasoning", json_pack("{s:n, s:n}", "effort", "summary"));
     set_echo(o, a, "temperature", json_real(1));
     set_echo(o, a, "text", json_pack("{s:{s:s}}", "format", "type", "text"));

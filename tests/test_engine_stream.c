@@ -327,6 +327,12 @@ static void test_told(void **state) {
     assert_true(n[0] <= 3); /* the other one's first token is told of at once, and what this one holds with it */
     assert_true(n[1] >= 3 && n[1] <= 3 + a[1].usage.n_preempted);
     engine_end(e);
+    c.max_unread = 20 << 10; /* events of 120 tokens are 15 KiB and more */
+    e = engine_start(&f, &c);
+    engine_finish(submit_counted(e, &j[0], &n[0]), &a[0]);
+    engine_assert_same(&a[0], &j[0], "told before there is no room", 0);
+    assert_true(n[0] >= 3);
+    engine_end(e);
     c.stream_ms = -1;
     nib_error err;
     assert_int_equal(nib_engine_new(&e, f.model, f.tok, &c, &err), NIB_E_ARG);

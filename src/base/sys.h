@@ -22,7 +22,8 @@ void nib_sys_cpus_allowed(char *out, size_t size);
 /* Seconds that the calling thread has waited for a CPU while it could have run, since it began; 0 when nobody counts. */
 double nib_sys_cpu_waited(void);
 /* When there is something for the calling thread to do, it takes a CPU that others leave, or have had for as long as they may, and takes it
- * from nobody at once. Threads that it begins are the same. */
+ * from nobody at once. Threads that it begins are the same. Not where somebody
+ * chose a scheduling policy for the process. */
 void nib_sys_be_patient(void);
 /* Seconds of the monotonic clock. */
 double nib_sys_now(void);

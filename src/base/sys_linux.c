@@ -37,8 +37,10 @@ bool nib_sys_permit_tiles(void) {
 }
 
 void nib_sys_be_patient(void) {
-    struct sched_param none = {0};
-    (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &none); /* it may be forbidden: then all is as before */
+    int policy;
+    struct sched_param p;
+    bool is_usual = pthread_getschedparam(pthread_self(), &policy, &p) == 0 && policy == SCHED_OTHER;
+    if (is_usual) (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &p); /* it may be forbidden: then all is as before */
 }
 
 double nib_sys_now(void) {

@@ -168,7 +168,8 @@ nib_status nib_stream_new(nib_stream **out, nib_engine *e, const nib_request *r,
                       .jump_ahead = r->jump_ahead && r->grammar, .salt = r->salt,
                       .chat = r->chat, .ready = r->ready, .user = r->user,
                       .submitted = now, .queue_until = until(now, r->queue_ms), .until = until(now, r->total_ms),
-                      .n_choices = r->n_choices ? r->n_choices : 1, .n_told = r->prompt_logprobs ? 1 : n_prompt};
+                      .n_choices = r->n_choices ? r->n_choices : 1, .n_told = r->prompt_logprobs ? 1 : n_prompt,
+                      .told = -INFINITY};
     init_arrived(s);
     if (r->pooling != NIB_POOLING_NONE) NIB_TRY_OUT(prepare_embedding(s, r, err));
     s->top = nib_calloc(r->n_top, sizeof *s->top);

@@ -36,7 +36,8 @@ bool nib_stream_put(nib_stream *s, const nib_stream_event *event) {
         nib_buf_append(&s->unread, event->top, n_top);
         nib_buf_append(&s->unread, event->text.ptr, event->text.len);
         s->holds = true;
-        if (!s->choices[event->choice].is_running) tell_reader(s, nib_sys_now()); /* it waits for a place: no turn would tell */
+        bool is_much = s->unread.len - s->read > e->config.max_unread / 4, has_turns = s->choices[event->choice].is_running;
+        if (is_much || !has_turns) tell_reader(s, nib_sys_now());
     }
     pthread_mutex_unlock(&e->lock);
     return fits;
