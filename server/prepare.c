@@ -169,7 +169,7 @@ static const char *format_of(const nib_server_answer *a) {
 /* A model of which no format is known rather calls again with the same arguments, for as long as it may. */
 static void limit_calls(nib_server_answer *a) {
     bool is_asked_for = a->ask.many_calls || json_is_true(json_object_get(a->ask.body, "parallel_tool_calls"));
-    if (is_generic(a) && !is_asked_for) a->ask.one_call = true;
+    if (a->tools && is_generic(a) && !is_asked_for) a->ask.one_call = true;
 }
 
 static nib_status make_chat_grammar(nib_server_answer *a, const nib_grammar_config *grammar, nib_server_fault *fault) {
