@@ -36,7 +36,7 @@ def row(name, promise, asked_for=False):
 
 
 def serve(*args, **how):
-    """Without guesses of tokens, which may come two at a time; "--stream-ms", 0: nor do tokens that come faster."""
+    """Without guesses, which give two tokens at a time. Rows that time single tokens add "--stream-ms", 0."""
     return Server("--turn-ms", TURN_MS, "--draft-max", 0, *(["-t", OPT.threads] if OPT.threads else []), *args, **how)
 
 

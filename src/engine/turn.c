@@ -208,7 +208,7 @@ static nib_status run(nib_engine *e, bool embeds, nib_engine_choice *only, nib_e
     e->n_with_rows = 0;
     for (uint32_t i = 0; i < e->n_running; i++)
         if (takes_part(e->running[i], embeds, only)) NIB_TRY(add_tokens(e, e->running[i], &work, &n_rows, err));
-    double expected = nib_sched_cost_ms(&e->cost, work);
+    double expected = nib_batch_n(e->batch) ? nib_sched_cost_ms(&e->cost, work) : 0;
     nib_stream_tell_due(e, expected);
     if (nib_batch_n(e->batch) == 0) return NIB_OK;
     double start = nib_sys_now();
