@@ -116,6 +116,10 @@ class Messages(Case):
         self.assertEqual((call["type"], call["name"]), ("tool_use", "get_weather"))
         self.assertEqual(list(call["input"]), ["city"])
         whole = self.ask("What is the weather in Oslo?", tools=[TOOL], tool_choice={"type": "any"}, max_tokens=120)
+        many = self.ask("What is the weather in Oslo?", tools=[TOOL], tool_choice={"type": "any", "disable_parallel_tool_use": False}, max_tokens=120)
+        calls = [sum(b["type"] == "tool_use" for b in m["content"]) for m in (whole, many)]
+        self.assertEqual(calls[0], 1)
+        self.assertGreater(calls[1], 1)
         history = [{"role": "user", "content": "What is the weather in Oslo?"}, {"role": "assistant", "content": whole["content"]},
                    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": next(b["id"] for b in whole["content"] if b["type"] == "tool_use"),
                                                  "content": [{"type": "text", "text": "3 degrees"}]}, {"type": "text", "text": "Well?"}]}]
