@@ -10,7 +10,7 @@
 
 #include <stdatomic.h>
 
-#define NIB_BLOCK_TOK 16 /* most tokens of a sequence that share the pages which attention loads */
+#define NIB_BLOCK_TOK 32 /* most tokens of a sequence that share the pages which attention loads */
 
 #define NIB_SPLIT_PAIRS 4 /* attention splits contexts when there are fewer (token, key head) pairs than this per thread */
 

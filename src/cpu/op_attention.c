@@ -127,6 +127,12 @@ static void open_queries(work *w, const nib_cpu_block *block, uint32_t head_kv) 
 /* total = total and next as one softmax. A segment that a query does not see leaves it alone. */
 static void merge(partial *total, const partial *next, uint32_t v_dim) {
     if (next->m == -INFINITY) return;
+    if (total->m == -INFINITY && next->m < INFINITY) { /* what is below makes the same of it: 0 * 0 + x * 1 */
+        for (uint32_t d = 0; d < v_dim; d++) total->acc[d] = next->acc[d] + 0.0f;
+        total->l = next->l;
+        total->m = next->m;
+        return;
+    }
     float m = next->m > total->m ? next->m : total->m;
     float a = nib_expf(total->m - m), b = nib_expf(next->m - m);
     for (uint32_t d = 0; d < v_dim; d++) total->acc[d] = total->acc[d] * a + next->acc[d] * b;
@@ -155,6 +161,11 @@ static const nib_cpu_page_ops *page_ops(const work *w, const nib_cpu_kv_type *ty
     return direct->scores && n_query <= DIRECT_QUERIES ? direct : NULL;
 }
 
+/* A page that is turned into floats: the next one comes from memory while this one is worked on. */
+static void fetch(const void *page, size_t n_bytes) {
+    for (size_t i = 0; page && i < n_bytes; i += 64) __builtin_prefetch((const char *)page + i, 0, 2);
+}
+
 static void run_scores(work *w, uint32_t a, uint32_t b, uint32_t page, const uint32_t *next) {
     const nib_cpu_kv *kv = &w->cpu->kv;
     const nib_cpu_page_ops *ops = page_ops(w, kv->k_type, b - a);
@@ -162,6 +173,7 @@ static void run_scores(work *w, uint32_t a, uint32_t b, uint32_t page, const uin
     nib_cpu_page_queries queries = {.n = b - a, .q = w->q + a};
     if (next) queries.next = nib_cpu_kv_keys(kv, w->s->kv_layer, *next, w->head_kv);
     if (!ops) {
+        fetch(queries.next, kv->k_type->page_bytes(w->s->k_dim));
         queries.next = NULL;
         keys = kv->k_type->load_keys(keys, w->keys, w->s->k_dim, w->cpu->ops);
         ops = &w->cpu->ops->page[NIB_CPU_KV_F32];
@@ -183,6 +195,10 @@ static void mask(const query *q, uint32_t start, float *scores) {
     for (uint32_t j = last_seen(q, start); j < NIB_PAGE_POS; j++) scores[j] = -INFINITY;
 }
 
+static bool see_the_same(const query *a, const query *b, uint32_t start) {
+    return first_seen(a, start) == first_seen(b, start) && last_seen(a, start) == last_seen(b, start);
+}
+
 /* Queries a … b-1 see page number `index` of the sequence. */
 static void run_page(work *w, uint32_t a, uint32_t b, uint32_t index, const uint32_t *pages) {
     const nib_plan_step *s = w->s;
@@ -193,18 +209,19 @@ static void run_page(work *w, uint32_t a, uint32_t b, uint32_t index, const uint
     const void *values = nib_cpu_kv_values(kv, s->kv_layer, pages[index], w->head_kv);
     const void *next_values = next ? nib_cpu_kv_values(kv, s->kv_layer, *next, w->head_kv) : NULL;
     if (!ops) {
+        fetch(next_values, kv->v_type->page_bytes(s->v_dim));
         next_values = NULL;
         values = kv->v_type->load_values(values, w->values, s->v_dim, w->cpu->ops);
         ops = &w->cpu->ops->page[NIB_CPU_KV_F32];
     }
     uint32_t start = index * NIB_PAGE_POS;
-    for (uint32_t i = a; i < b; i++) mask(&w->queries[i], start, w->scores + (size_t)(i - a) * NIB_PAGE_POS);
+    bool see_all = last_seen(&w->queries[a], start) == NIB_PAGE_POS && first_seen(&w->queries[b - 1], start) == 0;
+    for (uint32_t i = a; i < b && !see_all; i++) mask(&w->queries[i], start, w->scores + (size_t)(i - a) * NIB_PAGE_POS);
     w->cpu->ops->page_softmax(b - a, w->scores, w->m + a, w->l + a, w->corr + a);
     for (uint32_t i = a, next_i; i < b; i = next_i) { /* those that see the same positions, which in most pages all do */
         const query *q = &w->queries[i];
         nib_cpu_page_sums sums = {.first = first_seen(q, start), .last = last_seen(q, start), .next = next_values};
-        for (next_i = i + 1; next_i < b; next_i++)
-            if (first_seen(q + next_i - i, start) != sums.first || last_seen(q + next_i - i, start) != sums.last) break;
+        for (next_i = see_all ? b : i + 1; next_i < b && see_the_same(q, &w->queries[next_i], start);) next_i++;
         sums.n = next_i - i;
         sums.p = w->scores + (size_t)(i - a) * NIB_PAGE_POS;
         sums.corr = w->corr + i;

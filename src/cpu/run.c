@@ -254,13 +254,16 @@ static void run_thread(void *arg, int index, int n_threads) {
     if (cpu->step_ms) wait_after(cpu, last, index, then);
 }
 
+#define MANY_TOKENS 256 /* from here on there are enough blocks for all threads even when they are large */
+
 /* Runs of consecutive tokens of one sequence, cut into blocks. */
 static void find_blocks(nib_cpu *cpu) {
     const nib_plan_batch *b = cpu->batch;
+    uint32_t most = b->n_tok < MANY_TOKENS ? NIB_BLOCK_TOK / 2 : NIB_BLOCK_TOK;
     cpu->n_blocks = 0;
     for (uint32_t t = 0; t < b->n_tok; t++) {
         nib_cpu_block *last = cpu->n_blocks ? &cpu->blocks[cpu->n_blocks - 1] : NULL;
-        if (last && last->n < NIB_BLOCK_TOK && b->pages[t] == b->pages[last->first] && b->pos[t] == b->pos[t - 1] + 1)
+        if (last && last->n < most && b->pages[t] == b->pages[last->first] && b->pos[t] == b->pos[t - 1] + 1)
             last->n++;
         else
             cpu->blocks[cpu->n_blocks++] = (nib_cpu_block){t, 1};

@@ -16,28 +16,34 @@ static inline __mmask16 rest(size_t n) {
     return n >= W ? (__mmask16)0xffff : (__mmask16)((1u << n) - 1);
 }
 
-static inline __m512 exp16(__m512 x) {
+/* exp is p * 2^n: p, and n as a float. */
+static inline __m512 exp16_parts(__m512 x, __m512 *n) {
     const __m512 magic = _mm512_set1_ps(NIB_EXPF_MAGIC), one = _mm512_set1_ps(1.0f);
-    __m512 t = _mm512_fmadd_ps(x, _mm512_set1_ps(NIB_EXPF_LOG2E), magic), n = _mm512_sub_ps(t, magic);
-    __m512 r = _mm512_fmadd_ps(n, _mm512_set1_ps(-NIB_EXPF_LN2_HI), x);
-    r = _mm512_fmadd_ps(n, _mm512_set1_ps(-NIB_EXPF_LN2_LO), r);
+    *n = _mm512_sub_ps(_mm512_fmadd_ps(x, _mm512_set1_ps(NIB_EXPF_LOG2E), magic), magic);
+    __m512 r = _mm512_fmadd_ps(*n, _mm512_set1_ps(-NIB_EXPF_LN2_HI), x);
+    r = _mm512_fmadd_ps(*n, _mm512_set1_ps(-NIB_EXPF_LN2_LO), r);
     __m512 p = _mm512_fmadd_ps(_mm512_set1_ps(NIB_EXPF_C6), r, _mm512_set1_ps(NIB_EXPF_C5));
     p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(NIB_EXPF_C4));
     p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(NIB_EXPF_C3));
     p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(NIB_EXPF_C2));
     p = _mm512_fmadd_ps(p, r, one);
-    p = _mm512_fmadd_ps(p, r, one);
-    __m512i e = _mm512_sub_epi32(_mm512_castps_si512(t), _mm512_castps_si512(magic));
-    e = _mm512_slli_epi32(_mm512_add_epi32(e, _mm512_set1_epi32(127)), 23);
-    __m512 y = _mm512_mul_ps(p, _mm512_castsi512_ps(e));
-    y = _mm512_mask_mov_ps(y, _mm512_cmp_ps_mask(x, _mm512_set1_ps(NIB_EXPF_LOWEST), _CMP_LT_OQ), _mm512_setzero_ps());
-    y = _mm512_mask_mov_ps(y, _mm512_cmp_ps_mask(x, _mm512_set1_ps(NIB_EXPF_HIGHEST), _CMP_GT_OQ), _mm512_set1_ps(INFINITY));
-    return _mm512_mask_mov_ps(y, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), x);
+    return _mm512_fmadd_ps(p, r, one);
 }
 
-/* Lanes j and j + 16 are the two registers; then halves of what is left. */
-static inline float tree_sum2(__m512 a, __m512 b) {
-    a = _mm512_add_ps(a, b);
+/* Of numbers up to 0, and NaN. */
+static inline __m512 exp16_down(__m512 x) {
+    __m512 n, p = exp16_parts(x, &n);
+    return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, _mm512_set1_ps(NIB_EXPF_LOWEST), _CMP_NLT_UQ), p, n);
+}
+
+static inline __m512 exp16(__m512 x) {
+    __m512 n, p = exp16_parts(x, &n);
+    __m512 y = _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, _mm512_set1_ps(NIB_EXPF_LOWEST), _CMP_NLT_UQ), p, n);
+    return _mm512_mask_mov_ps(y, _mm512_cmp_ps_mask(x, _mm512_set1_ps(NIB_EXPF_HIGHEST), _CMP_GT_OQ), _mm512_set1_ps(INFINITY));
+}
+
+/* Halves of what is left, again and again. */
+static inline float tree_sum(__m512 a) {
     __m256 y = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
     __m128 x = _mm_add_ps(_mm256_castps256_ps128(y), _mm256_extractf128_ps(y, 1));
     x = _mm_add_ps(x, _mm_movehl_ps(x, x));
@@ -53,7 +59,7 @@ static void rms_norm(const float *x, const float *w, float eps, float *y, size_t
         __m512 v = _mm512_maskz_loadu_ps(rest(n - i - W), x + i + W);
         b = _mm512_fmadd_ps(v, v, b);
     }
-    __m512 g = _mm512_set1_ps(1.0f / sqrtf(tree_sum2(a, b) / (float)n + eps));
+    __m512 g = _mm512_set1_ps(1.0f / sqrtf(tree_sum(_mm512_add_ps(a, b)) / (float)n + eps));
     for (size_t i = 0; i < n; i += W) {
         __mmask16 m = rest(n - i);
         __m512 v = _mm512_mul_ps(_mm512_maskz_loadu_ps(m, x + i), g);
@@ -136,8 +142,7 @@ static void f32_from_f16(const uint16_t *x, float *out, size_t n) {
     }
 }
 
-static inline float max2(__m512 a, __m512 b) {
-    a = _mm512_max_ps(a, b);
+static inline float max_of(__m512 a) {
     __m256 y = _mm256_max_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
     __m128 x = _mm_max_ps(_mm256_castps256_ps128(y), _mm256_extractf128_ps(y, 1));
     x = _mm_max_ps(x, _mm_movehl_ps(x, x));
@@ -147,8 +152,43 @@ static inline float max2(__m512 a, __m512 b) {
 static void block_max(const float *x, float *best, size_t n) {
     for (size_t b = 0; b < n / NIB_BLOCK_VALUES; b++, x += NIB_BLOCK_VALUES) {
         __m512 a = _mm512_loadu_ps(x), c = _mm512_loadu_ps(x + W);
-        best[b] = _mm512_cmp_ps_mask(a, c, _CMP_UNORD_Q) ? INFINITY : max2(a, c);
+        best[b] = _mm512_cmp_ps_mask(a, c, _CMP_UNORD_Q) ? INFINITY : max_of(_mm512_max_ps(a, c));
     }
+}
+
+static inline __m512 unpack_low(__m512 a, __m512 b) {
+    return _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
+}
+
+static inline __m512 unpack_high(__m512 a, __m512 b) {
+    return _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
+}
+
+/* Sixteen registers folded at once, each as max_of or tree_sum folds one: lane j is of x[ROW(j)]. */
+#define ROW(j) (4 * ((j) % 4) + (j) / 4)
+#define FOLD16(NAME, OP)                                                                                               \
+    static inline __m512 NAME(__m512 *x) {                                                                             \
+        for (int i = 0; i < 16; i += 2)                                                                                \
+            x[i / 2] = OP(_mm512_shuffle_f32x4(x[i], x[i + 1], 0x44), _mm512_shuffle_f32x4(x[i], x[i + 1], 0xee));     \
+        for (int i = 0; i < 8; i += 2)                                                                                 \
+            x[i / 2] = OP(_mm512_shuffle_f32x4(x[i], x[i + 1], 0x88), _mm512_shuffle_f32x4(x[i], x[i + 1], 0xdd));     \
+        for (int i = 0; i < 4; i += 2) x[i / 2] = OP(unpack_low(x[i], x[i + 1]), unpack_high(x[i], x[i + 1]));         \
+        return OP(_mm512_shuffle_ps(x[0], x[1], 0x88), _mm512_shuffle_ps(x[0], x[1], 0xdd));                           \
+    }
+FOLD16(max16, _mm512_max_ps)
+FOLD16(sum16, _mm512_add_ps)
+
+static inline __m512 max_lanes(const float *p) {
+    return _mm512_max_ps(_mm512_loadu_ps(p), _mm512_loadu_ps(p + W));
+}
+
+/* p = exp(p - top); the sums of lanes j and j + 16. */
+static inline __m512 exp_lanes(float *p, float top) {
+    __m512 x = _mm512_set1_ps(top), a = exp16_down(_mm512_sub_ps(_mm512_loadu_ps(p), x));
+    __m512 b = exp16_down(_mm512_sub_ps(_mm512_loadu_ps(p + W), x));
+    _mm512_storeu_ps(p, a);
+    _mm512_storeu_ps(p + W, b);
+    return _mm512_add_ps(a, b);
 }
 
 /* Queries are independent: sixteen are in the lanes of what is done once for each, and in flight of the rest. */
@@ -157,22 +197,25 @@ static void page_softmax(size_t n, float *s, float *m, float *l, float *corr) {
         size_t n_q = n - j < W ? n - j : W;
         __mmask16 mask = rest(n_q);
         _Alignas(64) float top[W], sum[W];
-        for (size_t q = 0; q < n_q; q++)
-            top[q] = max2(_mm512_loadu_ps(s + q * NIB_PAGE_POS), _mm512_loadu_ps(s + q * NIB_PAGE_POS + W));
+        __m512 x[W];
+        if (n_q == W) {
+            for (size_t q = 0; q < W; q++) x[ROW(q)] = max_lanes(s + q * NIB_PAGE_POS);
+            _mm512_store_ps(top, max16(x));
+        } else {
+            for (size_t q = 0; q < n_q; q++) top[q] = max_of(max_lanes(s + q * NIB_PAGE_POS));
+        }
         __m512 old = _mm512_maskz_loadu_ps(mask, m + j), t = _mm512_maskz_load_ps(mask, top);
         t = _mm512_mask_mov_ps(old, _mm512_cmp_ps_mask(t, old, _CMP_GT_OQ), t);
-        __m512 c = exp16(_mm512_sub_ps(old, t));
+        __m512 c = exp16_down(_mm512_sub_ps(old, t));
         _mm512_store_ps(top, t);
-        for (size_t q = 0; q < n_q; q++) {
-            float *p = s + q * NIB_PAGE_POS;
-            __m512 x = _mm512_set1_ps(top[q]), a = exp16(_mm512_sub_ps(_mm512_loadu_ps(p), x));
-            __m512 b = exp16(_mm512_sub_ps(_mm512_loadu_ps(p + W), x));
-            _mm512_storeu_ps(p, a);
-            _mm512_storeu_ps(p + W, b);
-            sum[q] = tree_sum2(a, b);
+        if (n_q == W) {
+            for (size_t q = 0; q < W; q++) x[ROW(q)] = exp_lanes(s + q * NIB_PAGE_POS, top[q]);
+            _mm512_store_ps(sum, sum16(x));
+        } else {
+            for (size_t q = 0; q < n_q; q++) sum[q] = tree_sum(exp_lanes(s + q * NIB_PAGE_POS, top[q]));
         }
-        __m512 x = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(mask, l + j), c, _mm512_maskz_load_ps(mask, sum));
-        _mm512_mask_storeu_ps(l + j, mask, x);
+        __m512 sums = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(mask, l + j), c, _mm512_maskz_load_ps(mask, sum));
+        _mm512_mask_storeu_ps(l + j, mask, sums);
         _mm512_mask_storeu_ps(m + j, mask, t);
         _mm512_mask_storeu_ps(corr + j, mask, c);
     }
