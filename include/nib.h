@@ -992,8 +992,9 @@ typedef struct nib_request {
                                      but for those that the request forbids */
     nib_pooling pooling;          /* not NONE: no answer, but the embedding of the prompt, which comes with the END. The fields
                                      of answers are not used; only LAST takes part in the prefix cache */
-    void (*ready)(void *user);    /* called when there is something to read, on the engine's thread: it must return at once
-                                     and call nothing of nib. NULL: none */
+    /* Called when there is something to read, on the engine's thread: it must return at once and call nothing of nib. Awaited
+     * are what comes first and an END; all else is what has collected (stream_ms) and can wait a little longer. NULL: none. */
+    void (*ready)(void *user, bool is_awaited);
     void *user;
 } nib_request;
 #define NIB_REQUEST_INIT {.size = sizeof(nib_request)}

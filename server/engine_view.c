@@ -209,6 +209,7 @@ static nib_status watch(nib_server *server, nib_server_exchange *x, nib_error *e
     nib_server_http_on_closed(x, on_closed, w);
     nib_server_http_set(x, "Cache-Control", "no-store");
     nib_server_http_begin(x, 200, "text/event-stream");
+    nib_server_http_flow(x);
     return NIB_OK;
 }
 

@@ -48,7 +48,7 @@ static nib_status run(nib_server_errand *e) {
 static void run_job(nib_server_job *job) {
     nib_server_errand *e = (nib_server_errand *)((char *)job - offsetof(nib_server_errand, job));
     e->status = run(e);
-    nib_server_http_post(e->server->http, &e->done);
+    nib_server_http_post(e->server->http, &e->done, true);
 }
 
 static void run_done(nib_server_task *task) {

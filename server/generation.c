@@ -317,6 +317,7 @@ static void take_events(nib_server_answer *a) {
     for (size_t i = 0; i < a->n_sources; i++)
         while (a->x && !a->has_failed && nib_stream_next(a->sources[i].stream, 0, &event)) {
             nib_server_choice *c = &a->sources[i].choices[event.choice];
+            nib_server_http_flow(a->x);
             if (event.kind == NIB_STREAM_TOKEN) take_token(c, &event);
             else if (event.kind == NIB_STREAM_END) take_end(c, &event);
             else take_prompt(&a->sources[i], &event);
@@ -359,9 +360,9 @@ static void on_closed(void *user) {
 }
 
 /* On the engine's thread. */
-static void on_ready(void *user) {
+static void on_ready(void *user, bool is_awaited) {
     nib_server_answer *a = user;
-    nib_server_http_post(a->server->http, &a->ready);
+    nib_server_http_post(a->server->http, &a->ready, is_awaited);
 }
 
 static void run_ready(nib_server_task *task) {
@@ -395,7 +396,7 @@ static void run_job(nib_server_job *job) {
     nib_server_answer *a = (nib_server_answer *)((char *)job - offsetof(nib_server_answer, job));
     a->on_ready = on_ready;
     a->status = nib_server_prepare(a, &a->fault);
-    nib_server_http_post(a->server->http, &a->prepared);
+    nib_server_http_post(a->server->http, &a->prepared, true);
 }
 
 /* ---- the beginning */

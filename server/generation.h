@@ -106,7 +106,7 @@ struct nib_server_answer {
     nib_buf body;
     nib_server_job job;
     nib_server_task prepared, ready;
-    void (*on_ready)(void *user); /* of the requests of the engine */
+    void (*on_ready)(void *user, bool is_awaited); /* of the requests of the engine */
     bool is_prepared, is_reading, has_failed;
     atomic_bool is_gone;    /* the client: what is being prepared is not wanted */
     nib_status status;      /* of the preparation; what fault is about */

@@ -31,6 +31,8 @@ enum {
     FLUSH_S = 60,          /* for the rest of an answer that is complete */
 };
 
+#define HURRY_S 0.05 /* for a client to ask; it makes no haste who takes longer */
+
 typedef enum state { READING, WORKING, FLUSHING, LINGERING } state;
 
 struct nib_server_exchange {
@@ -50,6 +52,7 @@ struct nib_server_exchange {
     /* The answer. */
     int status;
     bool is_chunked, closes;
+    bool is_awaited; /* the request is complete, and nothing of the answer was told */
     size_t largest; /* of its parts */
     nib_buf extra; /* lines of the head */
     char note[NIB_SERVER_NOTE];
@@ -63,7 +66,9 @@ struct nib_server_http {
     struct evconnlistener *listener;
     struct nib_server_tls *tls;
     nib_server_exchange *connections;
-    uint32_t n_connections;
+    uint32_t n_connections, n_awaited;
+    double hurries_until; /* a client that came, or was answered, may ask at once */
+    pthread_t loop;
     size_t n_body_bytes;
     uint16_t port;
     bool is_draining;
@@ -75,7 +80,8 @@ struct nib_server_http {
         void *user;
     } tick_fns[4];
     size_t n_ticks;
-    pthread_mutex_t lock; /* of the tasks */
+    pthread_mutex_t lock; /* of what follows */
+    bool is_patient, is_running;
     nib_server_task tasks; /* a ring; itself no task */
 };
 
@@ -92,8 +98,18 @@ static void count_body(nib_server_exchange *x, size_t n) {
     x->n_counted = n;
 }
 
+static void set_awaited(nib_server_exchange *x, bool is_awaited) {
+    x->http->n_awaited += is_awaited - x->is_awaited;
+    x->is_awaited = is_awaited;
+}
+
+static void hurry(nib_server_http *http) {
+    http->hurries_until = nib_sys_now() + HURRY_S;
+}
+
 static void free_connection(nib_server_exchange *x) {
     nib_server_http *http = x->http;
+    set_awaited(x, false);
     if (x->is_feeding) {
         x->is_dead = true;
         return;
@@ -226,6 +242,8 @@ static void finish(nib_server_exchange *x) {
     x->state = FLUSHING;
     x->http->config.done(x->http->config.user, x, x->status);
     x->note[0] = 0;
+    set_awaited(x, false);
+    hurry(x->http);
     count_body(x, 0);
     nib_server_message_reset(&x->in);
     x->is_in_request = x->has_seen_head = false;
@@ -256,6 +274,10 @@ bool nib_server_http_write(nib_server_exchange *x, nib_str bytes) {
     evbuffer_add(out, bytes.ptr, bytes.len);
     if (x->is_chunked) evbuffer_add(out, "\r\n", 2);
     return true;
+}
+
+void nib_server_http_flow(nib_server_exchange *x) {
+    set_awaited(x, false);
 }
 
 void nib_server_http_end(nib_server_exchange *x) {
@@ -307,6 +329,7 @@ static bool look_at_request(nib_server_exchange *x) {
     x->state = WORKING;
     x->arrived = nib_sys_now();
     set_timer(x, 0);
+    set_awaited(x, true);
     http->config.request(http->config.user, x);
     return false;
 }
@@ -399,6 +422,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
     if (x->next) x->next->prev = x;
     http->connections = x;
     http->n_connections++;
+    hurry(http);
     bufferevent_setcb(bev, on_read, on_write, on_event, x);
     bufferevent_setwatermark(bev, EV_READ, 0, 2 * MAX_PIPELINED);
     struct timeval write_time = {(time_t)http->config.write_s, 0};
@@ -412,6 +436,22 @@ static void on_accept_error(struct evconnlistener *listener, void *arg) {
     nib_server_http *http = arg;
     if (http->n_connections) evconnlistener_disable(listener);
     else usleep(10000);
+}
+
+/* ---- patience: a CPU is taken at once only for what somebody waits for (nib_server_http_flow) */
+
+/* With the lock. */
+static void set_patient(nib_server_http *http, bool is_patient) {
+    if (http->is_running && http->is_patient != is_patient) nib_sys_set_patient(http->loop, is_patient);
+    http->is_patient = http->is_running && is_patient;
+}
+
+/* How the loop is to wake. */
+static void choose_patience(nib_server_http *http) {
+    bool hurries = !http->n_connections || http->n_awaited || nib_sys_now() < http->hurries_until;
+    pthread_mutex_lock(&http->lock);
+    set_patient(http, !hurries);
+    pthread_mutex_unlock(&http->lock);
 }
 
 /* ---- tasks and ticks */
@@ -438,9 +478,10 @@ static void on_wake(evutil_socket_t fd, short what, void *arg) {
     for (nib_server_task *task; (task = next_task(arg));) task->run(task);
 }
 
-void nib_server_http_post(nib_server_http *http, nib_server_task *task) {
+void nib_server_http_post(nib_server_http *http, nib_server_task *task, bool hurries) {
     static const uint64_t one = 1;
     pthread_mutex_lock(&http->lock);
+    if (hurries) set_patient(http, false);
     bool is_first = http->tasks.next == &http->tasks;
     if (!task->is_posted) {
         task->is_posted = true;
@@ -535,9 +576,19 @@ uint16_t nib_server_http_port(const nib_server_http *http) {
     return http->port;
 }
 
+static void set_running(nib_server_http *http, bool is_running) {
+    pthread_mutex_lock(&http->lock);
+    http->loop = pthread_self();
+    set_patient(http, false);
+    http->is_running = is_running;
+    pthread_mutex_unlock(&http->lock);
+}
+
 void nib_server_http_run(nib_server_http *http) {
-    nib_sys_be_patient(); /* the engine's threads wait for each other: when one has to make place, all do nothing meanwhile */
-    event_base_dispatch(http->base);
+    set_running(http, true);
+    do choose_patience(http);
+    while (event_base_loop(http->base, EVLOOP_ONCE) == 0 && !event_base_got_break(http->base));
+    set_running(http, false);
 }
 
 void nib_server_http_stop(nib_server_http *http) {

@@ -55,8 +55,9 @@ typedef struct nib_server_task {
     bool is_posted;
 } nib_server_task;
 
-/* From any thread, and cheap: task->run(task) on the loop, soon. A task that waits already is not posted again. */
-void nib_server_http_post(nib_server_http *http, nib_server_task *task);
+/* From any thread, and cheap: task->run(task) on the loop, soon; at once when it hurries, or when no other thread wants the CPU. A
+ * task that waits already is not posted again. */
+void nib_server_http_post(nib_server_http *http, nib_server_task *task, bool hurries);
 /* On the loop: takes back a task that waits. */
 void nib_server_http_unpost(nib_server_http *http, nib_server_task *task);
 /* On the loop: calls fn(user) every `seconds`, as long as the loop runs. */
@@ -88,5 +89,9 @@ void nib_server_http_reply(nib_server_exchange *x, int status, const char *type,
 void nib_server_http_begin(nib_server_exchange *x, int status, const char *type);
 bool nib_server_http_write(nib_server_exchange *x, nib_str bytes);
 void nib_server_http_end(nib_server_exchange *x);
+/* Something of the answer was told, and what comes now, to its end, may wait for a CPU. The engine's threads wait for each
+ * other: when one has to make place for the loop, all do nothing meanwhile. So the loop takes no CPU from them while nobody
+ * waits for the beginning of an answer, nor is likely to ask; a new request and a first token are worth it. */
+void nib_server_http_flow(nib_server_exchange *x);
 
 #endif

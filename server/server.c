@@ -143,7 +143,7 @@ static void drain(nib_server_task *task) {
 void nib_server_drain(nib_server *server) {
     atomic_store(&server->state, NIB_SERVER_DRAINING);
     server->drain.run = drain;
-    nib_server_http_post(server->http, &server->drain);
+    nib_server_http_post(server->http, &server->drain, true);
 }
 
 static void cut(nib_server_task *task) {
@@ -153,7 +153,7 @@ static void cut(nib_server_task *task) {
 
 void nib_server_cut(nib_server *server) {
     server->cut.run = cut;
-    nib_server_http_post(server->http, &server->cut);
+    nib_server_http_post(server->http, &server->cut, true);
 }
 
 bool nib_server_is_idle(const nib_server *server) {
@@ -170,7 +170,7 @@ void nib_server_free(nib_server *server) {
     atomic_store(&server->state, NIB_SERVER_DRAINING);
     if (server->has_loop) {
         server->stop.run = stop;
-        nib_server_http_post(server->http, &server->stop);
+        nib_server_http_post(server->http, &server->stop, true);
         pthread_join(server->loop, NULL);
     }
     nib_server_generate_none(server);

@@ -126,9 +126,12 @@ static void test_patience(void **state) {
     int before, policy;
     struct sched_param p;
     assert_int_equal(pthread_getschedparam(pthread_self(), &before, &p), 0);
-    nib_sys_be_patient();
-    assert_int_equal(pthread_getschedparam(pthread_self(), &policy, &p), 0);
-    assert_int_equal(policy, before == SCHED_OTHER ? SCHED_BATCH : before);
+    for (int i = 0; i < 6; i++) {
+        bool is_patient = i & 2;
+        nib_sys_set_patient(pthread_self(), is_patient);
+        assert_int_equal(pthread_getschedparam(pthread_self(), &policy, &p), 0);
+        assert_int_equal(policy, is_patient && before == SCHED_OTHER ? SCHED_BATCH : before);
+    }
 }
 
 int main(void) {

@@ -280,14 +280,20 @@ static void test_config(void **state) {
     engine_close_model(&f);
 }
 
-static void count(void *user) {
-    atomic_uint *n = user;
-    atomic_fetch_add(n, 1);
+typedef struct tellings {
+    atomic_uint all, awaited;
+} tellings;
+
+static void count(void *user, bool is_awaited) {
+    tellings *n = user;
+    atomic_fetch_add(&n->all, 1);
+    if (is_awaited) atomic_fetch_add(&n->awaited, 1);
 }
 
-static nib_stream *submit_counted(nib_engine *e, const engine_job *j, atomic_uint *n) {
+static nib_stream *submit_counted(nib_engine *e, const engine_job *j, tellings *n) {
     nib_request r = engine_request(j);
-    atomic_store(n, 0);
+    atomic_store(&n->all, 0);
+    atomic_store(&n->awaited, 0);
     r.ready = count, r.user = n;
     return engine_submit(e, &r);
 }
@@ -299,7 +305,7 @@ static void test_told(void **state) {
     engine_job j[2] = {{.n_prompt = 90, .max_tokens = 120, .sampling = NIB_SAMPLER_PARAMS_INIT},
                        {.n_prompt = 80, .max_tokens = 120, .sampling = NIB_SAMPLER_PARAMS_INIT}};
     engine_answer a[2] = {0};
-    atomic_uint n[2];
+    tellings n[2];
     engine_open_model(&f, "llama");
     nib_logit_bias bias = {nib_tokenizer_special(f.tok, "eos"), -1e9f};
     for (int i = 0; i < 2; i++) {
@@ -311,27 +317,30 @@ static void test_told(void **state) {
     nib_engine *e = engine_start(&f, &c);
     engine_finish(submit_counted(e, &j[0], &n[0]), &a[0]);
     engine_assert_same(&a[0], &j[0], "each told", 0);
-    assert_int_equal(n[0], 120); /* the last one comes with the end */
+    assert_int_equal(n[0].all, 120); /* the last one comes with the end */
+    assert_int_equal(n[0].awaited, 2);
     engine_end(e);
     c.stream_ms = 1e6;
     e = engine_start(&f, &c);
     engine_finish(submit_counted(e, &j[0], &n[0]), &a[0]);
     engine_assert_same(&a[0], &j[0], "told at its ends", 0);
-    assert_int_equal(n[0], 2);
+    assert_int_equal(n[0].all, 2);
+    assert_int_equal(n[0].awaited, 2);
     for (int tries = 0; tries < 1000 && !a[1].usage.n_preempted; tries++) { /* side by side they want more positions than there are */
         nib_stream *s[2];
         for (int i = 0; i < 2; i++) s[i] = submit_counted(e, &j[i], &n[i]);
         for (int i = 0; i < 2; i++) engine_finish(s[i], &a[i]);
         for (int i = 0; i < 2; i++) engine_assert_same(&a[i], &j[i], "side by side", (uint32_t)i);
     }
-    assert_true(n[0] <= 3); /* the other one's first token is told of at once, and what this one holds with it */
-    assert_true(n[1] >= 3 && n[1] <= 3 + a[1].usage.n_preempted);
+    assert_true(n[0].all <= 3); /* the other one's first token is told of at once, and what this one holds with it */
+    assert_true(n[0].awaited == 2 && n[1].awaited == 2);
+    assert_true(n[1].all >= 3 && n[1].all <= 3 + a[1].usage.n_preempted);
     engine_end(e);
     c.max_unread = 20 << 10; /* events of 120 tokens are 15 KiB and more */
     e = engine_start(&f, &c);
     engine_finish(submit_counted(e, &j[0], &n[0]), &a[0]);
     engine_assert_same(&a[0], &j[0], "told before there is no room", 0);
-    assert_true(n[0] >= 3);
+    assert_true(n[0].all >= 3);
     engine_end(e);
     c.stream_ms = -1;
     nib_error err;

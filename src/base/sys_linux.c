@@ -36,11 +36,11 @@ bool nib_sys_permit_tiles(void) {
 #endif
 }
 
-void nib_sys_be_patient(void) {
-    int policy;
+void nib_sys_set_patient(pthread_t thread, bool is_patient) {
+    int policy, from = is_patient ? SCHED_OTHER : SCHED_BATCH, to = is_patient ? SCHED_BATCH : SCHED_OTHER;
     struct sched_param p;
-    bool is_usual = pthread_getschedparam(pthread_self(), &policy, &p) == 0 && policy == SCHED_OTHER;
-    if (is_usual) (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &p); /* it may be forbidden: then all is as before */
+    bool is_ours = pthread_getschedparam(thread, &policy, &p) == 0 && policy == from;
+    if (is_ours) (void)pthread_setschedparam(thread, to, &p); /* it may be forbidden: then all is as before */
 }
 
 double nib_sys_now(void) {

@@ -93,7 +93,7 @@ struct nib_stream {
     uint32_t *allowed; /* a mask of ids; NULL: all */
     uint64_t salt;
     const nib_chat *chat;
-    void (*ready)(void *user);
+    void (*ready)(void *user, bool is_awaited);
     void *user;
     double submitted, queue_until, until;
 

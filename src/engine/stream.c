@@ -9,15 +9,17 @@
 #include "engine/engine.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <time.h>
 
 /* With the lock. */
-static void tell_reader(nib_stream *s, double now) {
+static void tell_reader(nib_stream *s, double now, bool is_end) {
+    bool is_first = s->told == -INFINITY;
     s->told = now;
     s->holds = false;
     pthread_cond_signal(&s->arrived);
-    if (s->ready) s->ready(s->user);
+    if (s->ready) s->ready(s->user, is_first || is_end);
 }
 
 bool nib_stream_put(nib_stream *s, const nib_stream_event *event) {
@@ -37,7 +39,7 @@ bool nib_stream_put(nib_stream *s, const nib_stream_event *event) {
         nib_buf_append(&s->unread, event->text.ptr, event->text.len);
         s->holds = true;
         bool is_much = s->unread.len - s->read > e->config.max_unread / 4, has_turns = s->choices[event->choice].is_running;
-        if (is_much || !has_turns) tell_reader(s, nib_sys_now());
+        if (is_much || !has_turns) tell_reader(s, nib_sys_now(), false);
     }
     pthread_mutex_unlock(&e->lock);
     return fits;
@@ -47,7 +49,7 @@ void nib_stream_tell(nib_stream *s) {
     nib_engine *e = s->engine;
     if (!s->holds) return;
     pthread_mutex_lock(&e->lock);
-    tell_reader(s, nib_sys_now());
+    tell_reader(s, nib_sys_now(), false);
     pthread_mutex_unlock(&e->lock);
 }
 
@@ -66,7 +68,7 @@ void nib_stream_put_end(nib_engine_choice *c, const nib_stream_event *event) {
     if (event->error) c->end.error = &c->error;
     pthread_mutex_lock(&e->lock);
     c->has_ended = true;
-    tell_reader(s, nib_sys_now());
+    tell_reader(s, nib_sys_now(), true);
     bool is_last = ++s->n_ended == s->n_choices, is_abandoned = s->is_abandoned;
     if (--e->n_live == 0) pthread_cond_broadcast(&e->idle);
     pthread_mutex_unlock(&e->lock);

@@ -10,6 +10,7 @@
 #define FORGETTING 0.97 /* of a surprise, by each full turn */
 #define LEAST_WORK 8.0 /* of prompts, however long the answers take */
 #define TILE 16        /* tokens that kernels take at once: a part of a prompt fills the last tile */
+#define ENOUGH 64      /* tokens of prompts that keep the arithmetic busy: another prompt would gain nothing and delay these */
 
 static uint32_t length_of(const nib_engine *e, const nib_engine_choice *c) {
     return nib_seq_length(e->ctx, c->seq);
@@ -174,6 +175,7 @@ static bool choose_prompts(nib_engine *e, uint32_t n_tok, double work) {
         n_most -= n;
         n_tok += n;
         if (is_told) e->n_rows_left -= n - 1;
+        if (n_tok - n_answers >= ENOUGH && n == n_left(e, c)) break; /* its answer begins after this turn */
     }
     return n_tok > n_answers;
 }

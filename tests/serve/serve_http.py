@@ -1,6 +1,7 @@
 """HTTP itself: routes, methods, framing, limits, keep-alive, hang-ups, the end of the server."""
 import email.utils
 import json
+import os
 import re
 import signal
 import socket
@@ -211,6 +212,27 @@ class Life(Case):
         self.assertIn(b'"code":"shutting_down"', text)
         self.assertGreater(text.count(b'"content":"'), 2)  # what waited to be sent is not lost
         self.assertTrue(read_all(whole).startswith(b"HTTP/1.1 503 "))
+
+    def test_patience(self):
+        """While it only passes on tokens, the thread of HTTP takes no CPU from the engine; where somebody waits, it does."""
+        if os.sched_getscheduler(0) != os.SCHED_OTHER:
+            self.skipTest("the system has another scheduling policy for this process")
+        server = self.spawn("-c", 8192)
+
+        def n_patient():
+            return sum(os.sched_getscheduler(int(thread)) == os.SCHED_BATCH for thread in os.listdir(f"/proc/{server.process.pid}/task"))
+
+        self.assertEqual(n_patient(), 0)
+        s = server.open_stream(CHAT, {"messages": [{"role": "user", "content": "Count"}], "max_tokens": 2000, "ignore_eos": True})
+        server.until(lambda: n_patient() == 1)
+        long = " ".join(str(i) for i in range(1000))
+        waiting = server.send(CHAT, {"messages": [{"role": "user", "content": long}], "max_tokens": 2000, "ignore_eos": True})
+        server.until(lambda: n_patient() == 0)
+        waiting.close()
+        server.until(lambda: n_patient() == 1)
+        s.close()
+        server.until(lambda: n_patient() == 0)
+        self.assertEqual(server.stop(), 0)
 
     def test_idle(self):
         server = self.spawn("-c", 1024)
