@@ -143,7 +143,47 @@ static void test_shared_and_waiting(void **state) {
     engine_close_model(&f);
 }
 
+/* Prompts that are long enough to keep the arithmetic busy have turns of their own, short ones share theirs. */
+static void test_busy_turns(void **state) {
+    (void)state;
+    enum { N = 8 };
+    engine_fixture f;
+    nib_engine_view *v;
+    nib_stream *streams[N];
+    bool do_share = false;
+    engine_job j = {.max_tokens = 1, .sampling = NIB_SAMPLER_PARAMS_INIT};
+    engine_open_model(&f, "llama");
+    nib_engine_config c = engine_config(2048, N);
+    c.turn_ms = 10000;
+    nib_engine *e = engine_start(&f, &c);
+    assert_int_equal(nib_engine_view_new(&v, e, NULL), NIB_OK);
+    for (uint32_t tries = 0; tries < 1000 && (tries < 20 || !do_share); tries++) {
+        j.n_prompt = tries % 2 ? 80 : 20;
+        for (uint32_t i = 0; i < N; i++) {
+            for (uint32_t k = 0; k < j.n_prompt; k++) j.prompt[k] = (nib_token)((k * 37 + i * 11 + tries * 5) % f.n_vocab);
+            streams[i] = engine_submit_job(e, &j);
+        }
+        engine_answer a;
+        for (int i = 0; i < N; i++) engine_finish(streams[i], &a);
+        const nib_engine_picture *p = wait_picture(v);
+        for (uint32_t t = 0; t < p->n_turns; t++) {
+            uint32_t n_long = 0, n_short = 0;
+            for (uint32_t k = 0; k < p->turns[t].n_parts; k++) {
+                n_long += p->turns[t].parts[k].n_tok >= 64;
+                n_short += p->turns[t].parts[k].n_tok == 20;
+            }
+            assert_true(n_long <= 1);
+            do_share |= n_short > 1;
+        }
+    }
+    assert_true(do_share);
+    nib_engine_view_free(v);
+    engine_end(e);
+    engine_close_model(&f);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pictures), cmocka_unit_test(test_shared_and_waiting)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pictures), cmocka_unit_test(test_shared_and_waiting),
+                                       cmocka_unit_test(test_busy_turns)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
