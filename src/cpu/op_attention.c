@@ -333,6 +333,8 @@ void nib_cpu_op_attention(nib_cpu *cpu, const nib_plan_step *s, int index) {
         while (run_split_unit(&w, nib_cpu_claim_unit(cpu, s))) {}
         return;
     }
-    for (uint32_t unit; (unit = nib_cpu_claim_unit(cpu, s)) < n;)
-        run_whole(&w, &cpu->blocks[unit / s->n_head_kv], unit % s->n_head_kv);
+    for (uint32_t unit; (unit = nib_cpu_claim_unit(cpu, s)) < n;) { /* late tokens see most, and come first: ends are small */
+        uint32_t block = cpu->n_blocks - 1 - unit / s->n_head_kv;
+        run_whole(&w, &cpu->blocks[block], unit % s->n_head_kv);
+    }
 }

@@ -254,19 +254,27 @@ static void run_thread(void *arg, int index, int n_threads) {
     if (cpu->step_ms) wait_after(cpu, last, index, then);
 }
 
-#define MANY_TOKENS 256 /* from here on there are enough blocks for all threads even when they are large */
+#define SMALL_BLOCK 8 /* tokens; smaller ones turn pages into floats too often */
+
+/* Cuts n consecutive tokens of one sequence into blocks of about the same size, as many for each thread. */
+static void cut_run(nib_cpu *cpu, uint32_t first, uint32_t n) {
+    uint32_t n_active = (uint32_t)cpu->n_active, n_blocks = (n + NIB_BLOCK_TOK - 1) / NIB_BLOCK_TOK;
+    n_blocks = (n_blocks + n_active - 1) / n_active * n_active;
+    if (n_blocks > n / SMALL_BLOCK) n_blocks = n < SMALL_BLOCK ? 1 : n / SMALL_BLOCK;
+    for (uint32_t end = first + n; n_blocks; n_blocks--) {
+        uint32_t size = (end - first + n_blocks - 1) / n_blocks;
+        cpu->blocks[cpu->n_blocks++] = (nib_cpu_block){first, size};
+        first += size;
+    }
+}
 
 /* Runs of consecutive tokens of one sequence, cut into blocks. */
 static void find_blocks(nib_cpu *cpu) {
     const nib_plan_batch *b = cpu->batch;
-    uint32_t most = b->n_tok < MANY_TOKENS ? NIB_BLOCK_TOK / 2 : NIB_BLOCK_TOK;
     cpu->n_blocks = 0;
-    for (uint32_t t = 0; t < b->n_tok; t++) {
-        nib_cpu_block *last = cpu->n_blocks ? &cpu->blocks[cpu->n_blocks - 1] : NULL;
-        if (last && last->n < most && b->pages[t] == b->pages[last->first] && b->pos[t] == b->pos[t - 1] + 1)
-            last->n++;
-        else
-            cpu->blocks[cpu->n_blocks++] = (nib_cpu_block){t, 1};
+    for (uint32_t t = 0, n; t < b->n_tok; t += n) {
+        for (n = 1; t + n < b->n_tok && b->pages[t + n] == b->pages[t] && b->pos[t + n] == b->pos[t + n - 1] + 1;) n++;
+        cut_run(cpu, t, n);
     }
 }
 
