@@ -143,15 +143,23 @@ def through_http():
     return statistics.median(ratios) >= 0.97, f"{spread(ratios, 3)} of it"
 
 
+def together(streams):
+    """Tokens a second while all of them are answered."""
+    for s in streams:
+        s.join()
+    begin, end = max(s.times[0] for s in streams), min(s.times[-1] for s in streams)
+    return sum(begin < t <= end for s in streams for t in s.times) / (end - begin)
+
+
 @row("T3", "N answers at once: 0.8 of the lesser of N times one and a prompt of N tokens, and 8 are more than 1")
 def batches():
-    server, told, good = serve("-c", 16384, "--stream-ms", 0), [], True
+    server, told, good = serve("-c", 16384), [], True
     threads = ["-t", OPT.threads] if OPT.threads else []
     rates = {n: [] for n in (1, 2, 4, 8, 16)}
     shares = {n: [] for n in rates}
     for _ in range(OPT.rounds):
         for n in rates:
-            rates[n].append(1e3 * n / load(server, n, n, prompt_tokens=16, max_tokens=160)["itl_ms"]["p50"])  # prompts of others apart
+            rates[n].append(together([Stream(server, ids(16), 160) for _ in range(n)]))
             prompt = nib("bench", "-m", Config.model, "-p", n, "-n", 0, "-d", 100, "-r", 5, *threads)[0]["mean"]
             shares[n].append(rates[n][-1] / min(n * rates[1][-1], prompt))
     for n in rates:

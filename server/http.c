@@ -330,6 +330,7 @@ static bool look_at_request(nib_server_exchange *x) {
     x->arrived = nib_sys_now();
     set_timer(x, 0);
     set_awaited(x, true);
+    http->hurries_until = 0; /* it has asked */
     http->config.request(http->config.user, x);
     return false;
 }
