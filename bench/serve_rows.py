@@ -467,7 +467,7 @@ def guesses():
     ridge = statistics.median(ridges)
     told, good = [f"{ridge:.1f} tokens in the time of one"], True
     text = " ".join(f"{random.choice('red blue old new big'.split())} {random.choice('fox cat tree house road'.split())} {i}," for i in range(40))
-    kinds = {"copied": (f"Copy this list.\n{text}\n\nThe same list again:\n", {"temperature": 0}, 1.5),
+    kinds = {"copied": (f"{text}\n{text}\n", {"temperature": 0}, 1.5),  # what stands there once a small model does not copy
              "invented": ("Once upon a time in a far country", {"temperature": 1.0}, 0.97)}
     without, with_guesses = serve("-c", 8192), serve("-c", 8192, "--draft-max", 8)
     for kind, (prompt, fields, least) in kinds.items():
