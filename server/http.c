@@ -68,7 +68,7 @@ struct nib_server_http {
     nib_server_exchange *connections;
     uint32_t n_connections, n_awaited;
     double hurries_until; /* a client that came, or was answered, may ask at once */
-    pthread_t loop;
+    int loop; /* its thread */
     size_t n_body_bytes;
     uint16_t port;
     bool is_draining;
@@ -443,8 +443,8 @@ static void on_accept_error(struct evconnlistener *listener, void *arg) {
 
 /* With the lock. */
 static void set_patient(nib_server_http *http, bool is_patient) {
-    if (http->is_running && http->is_patient != is_patient) nib_sys_set_patient(http->loop, is_patient);
-    http->is_patient = http->is_running && is_patient;
+    if (http->is_running && http->is_patient != is_patient)
+        http->is_patient = nib_sys_set_patient(http->loop, is_patient) && is_patient;
 }
 
 /* How the loop is to wake. */
@@ -579,7 +579,7 @@ uint16_t nib_server_http_port(const nib_server_http *http) {
 
 static void set_running(nib_server_http *http, bool is_running) {
     pthread_mutex_lock(&http->lock);
-    http->loop = pthread_self();
+    http->loop = nib_sys_thread();
     set_patient(http, false);
     http->is_running = is_running;
     pthread_mutex_unlock(&http->lock);

@@ -3,7 +3,6 @@
 #include "base/sys.h"
 #include "support/slow.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -123,15 +122,18 @@ static void test_memory_and_time(void **state) {
 
 static void test_patience(void **state) {
     (void)state;
-    int before, policy;
-    struct sched_param p;
-    assert_int_equal(pthread_getschedparam(pthread_self(), &before, &p), 0);
+    int thread = nib_sys_thread(), before = sched_getscheduler(thread);
+    struct sched_param p = {0};
+    if (before != SCHED_OTHER) skip();
     for (int i = 0; i < 6; i++) {
-        bool is_patient = i & 2;
-        nib_sys_set_patient(pthread_self(), is_patient);
-        assert_int_equal(pthread_getschedparam(pthread_self(), &policy, &p), 0);
-        assert_int_equal(policy, is_patient && before == SCHED_OTHER ? SCHED_BATCH : before);
+        bool is_patient = i & 2, is_new = is_patient != (sched_getscheduler(thread) == SCHED_BATCH);
+        assert_int_equal(nib_sys_set_patient(thread, is_patient), is_new);
+        assert_int_equal(sched_getscheduler(thread), is_patient ? SCHED_BATCH : SCHED_OTHER);
     }
+    assert_int_equal(sched_setscheduler(thread, SCHED_IDLE, &p), 0);
+    assert_false(nib_sys_set_patient(thread, true)); /* somebody else chose it */
+    assert_false(nib_sys_set_patient(thread, false));
+    assert_int_equal(sched_getscheduler(thread), SCHED_IDLE);
 }
 
 int main(void) {

@@ -6,8 +6,6 @@
 
 #include "nib.h"
 
-#include <pthread.h>
-
 /* A small file of the kernel as a NUL-terminated string, cut to fit; false when it is not there or empty. */
 bool nib_sys_read_file(const char *path, char *buf, size_t size);
 /* Bytes that can be had without swapping: the smallest of what the machine has free, what the cgroup leaves and what the
@@ -23,9 +21,11 @@ void nib_sys_cpu_model(char *out, size_t size);
 void nib_sys_cpus_allowed(char *out, size_t size);
 /* Seconds that the calling thread has waited for a CPU while it could have run, since it began; 0 when nobody counts. */
 double nib_sys_cpu_waited(void);
+/* The calling thread's number. */
+int nib_sys_thread(void);
 /* Patient: when there is something for the thread to do, it takes a CPU that others leave, or have had for as long as they may, and
- * takes it from nobody at once (SCHED_BATCH). Does nothing where somebody chose another policy. */
-void nib_sys_set_patient(pthread_t thread, bool is_patient);
+ * takes it from nobody at once (SCHED_BATCH). False: it may not be, or has a policy that somebody else chose. */
+bool nib_sys_set_patient(int thread, bool is_patient);
 /* Seconds of the monotonic clock. */
 double nib_sys_now(void);
 /* CPUs in the affinity mask of the calling thread, at least 1. */

@@ -7,7 +7,6 @@
 #include "base/sys.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,11 +35,14 @@ bool nib_sys_permit_tiles(void) {
 #endif
 }
 
-void nib_sys_set_patient(pthread_t thread, bool is_patient) {
-    int policy, from = is_patient ? SCHED_OTHER : SCHED_BATCH, to = is_patient ? SCHED_BATCH : SCHED_OTHER;
-    struct sched_param p;
-    bool is_ours = pthread_getschedparam(thread, &policy, &p) == 0 && policy == from;
-    if (is_ours) (void)pthread_setschedparam(thread, to, &p); /* it may be forbidden: then all is as before */
+int nib_sys_thread(void) {
+    return (int)syscall(SYS_gettid);
+}
+
+bool nib_sys_set_patient(int thread, bool is_patient) {
+    int from = is_patient ? SCHED_OTHER : SCHED_BATCH, to = is_patient ? SCHED_BATCH : SCHED_OTHER;
+    /* The kernel is asked: pthread_getschedparam tells what this process chose, not what others did. */
+    return sched_getscheduler(thread) == from && sched_setscheduler(thread, to, &(struct sched_param){0}) == 0;
 }
 
 double nib_sys_now(void) {

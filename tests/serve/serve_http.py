@@ -234,6 +234,21 @@ class Life(Case):
         server.until(lambda: n_patient() == 0)
         self.assertEqual(server.stop(), 0)
 
+    def test_chosen_policy(self):
+        """A policy that somebody chose for the process stays."""
+        if os.sched_getscheduler(0) != os.SCHED_OTHER:
+            self.skipTest("the system has another scheduling policy for this process")
+        server = self.spawn("-c", 2048)
+        threads = [int(thread) for thread in os.listdir(f"/proc/{server.process.pid}/task")]
+        for policy in (os.SCHED_BATCH, os.SCHED_IDLE):
+            for thread in threads:
+                os.sched_setscheduler(thread, policy, os.sched_param(0))
+            for _ in range(2):
+                reply = server.post(CHAT, {"messages": [{"role": "user", "content": "Count"}], "max_tokens": 100, "ignore_eos": True})
+                self.assertEqual(reply.status, 200)
+            self.assertEqual({os.sched_getscheduler(thread) for thread in threads}, {policy})
+        self.assertEqual(server.stop(), 0)
+
     def test_idle(self):
         server = self.spawn("-c", 1024)
         clients = [server.connect() for _ in range(8)]
