@@ -136,6 +136,7 @@ static void attention_ops(const nib_cpu_ops *o, const nib_cpu_ops *s) {
         fill(a, n * 32, 3), fill(ma, n, 3), fill(la, n, 1);
         for (size_t i = 0; i < n * 32; i++)
             if (i % 32 < i / 32 % 5 || i % 32 >= 32 - i / 32 % 3) a[i] = -INFINITY;
+            else if (i % 7 == 0) a[i] -= 80.0f + (float)(i % 11); /* about where exp becomes 0 */
         for (size_t j = 0; j < n; j += 3) ma[j] = -INFINITY, la[j] = 0;
         memcpy(b, a, sizeof b), memcpy(mb, ma, sizeof mb), memcpy(lb, la, sizeof lb);
         s->page_softmax(n, a, ma, la, ca), o->page_softmax(n, b, mb, lb, cb);

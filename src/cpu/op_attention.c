@@ -161,11 +161,6 @@ static const nib_cpu_page_ops *page_ops(const work *w, const nib_cpu_kv_type *ty
     return direct->scores && n_query <= DIRECT_QUERIES ? direct : NULL;
 }
 
-/* A page that is turned into floats: the next one comes from memory while this one is worked on. */
-static void fetch(const void *page, size_t n_bytes) {
-    for (size_t i = 0; page && i < n_bytes; i += 64) __builtin_prefetch((const char *)page + i, 0, 2);
-}
-
 static void run_scores(work *w, uint32_t a, uint32_t b, uint32_t page, const uint32_t *next) {
     const nib_cpu_kv *kv = &w->cpu->kv;
     const nib_cpu_page_ops *ops = page_ops(w, kv->k_type, b - a);
@@ -173,7 +168,7 @@ static void run_scores(work *w, uint32_t a, uint32_t b, uint32_t page, const uin
     nib_cpu_page_queries queries = {.n = b - a, .q = w->q + a};
     if (next) queries.next = nib_cpu_kv_keys(kv, w->s->kv_layer, *next, w->head_kv);
     if (!ops) {
-        fetch(queries.next, kv->k_type->page_bytes(w->s->k_dim));
+        if (next) nib_cpu_fetch(queries.next, kv->k_type->page_bytes(w->s->k_dim));
         queries.next = NULL;
         keys = kv->k_type->load_keys(keys, w->keys, w->s->k_dim, w->cpu->ops);
         ops = &w->cpu->ops->page[NIB_CPU_KV_F32];
@@ -209,7 +204,7 @@ static void run_page(work *w, uint32_t a, uint32_t b, uint32_t index, const uint
     const void *values = nib_cpu_kv_values(kv, s->kv_layer, pages[index], w->head_kv);
     const void *next_values = next ? nib_cpu_kv_values(kv, s->kv_layer, *next, w->head_kv) : NULL;
     if (!ops) {
-        fetch(next_values, kv->v_type->page_bytes(s->v_dim));
+        if (next) nib_cpu_fetch(next_values, kv->v_type->page_bytes(s->v_dim));
         next_values = NULL;
         values = kv->v_type->load_values(values, w->values, s->v_dim, w->cpu->ops);
         ops = &w->cpu->ops->page[NIB_CPU_KV_F32];

@@ -19,11 +19,9 @@ INL size_t size_of(nib_cpu_kv_form form) {
     return form == NIB_CPU_KV_F32 ? 4 : form == NIB_CPU_KV_F16 ? 2 : 1;
 }
 
-/* Bytes from `at` on of a page that will be needed soon: pages are too short for the hardware to notice. Into L2, where more lines
- * can be on their way than into L1. */
+/* Bytes from `at` on of the next page, if there is one: pages are too short for the hardware to notice. */
 INL void fetch(const void *page, size_t at, size_t n) {
-    if (!page) return;
-    for (size_t i = 0; i < n; i += 64) __builtin_prefetch((const char *)page + at + i, 0, 2);
+    if (page) nib_cpu_fetch((const char *)page + at, n);
 }
 
 #define PAGE_OPS(FORM)                                                                                                 \
