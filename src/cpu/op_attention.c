@@ -13,6 +13,7 @@
 #include "cpu/internal.h"
 
 #include "base/math.h"
+#include "cpu/fetch.h"
 
 #include <string.h>
 

@@ -12,11 +12,6 @@
 #define NIB_PAGE_POS 32 /* positions in a KV page; kv/pool counts in the same pages */
 #define NIB_BLOCK_VALUES 32 /* of a row, of which the best is known */
 
-/* n bytes that will be needed soon, where the hardware does not notice: into L2, where more lines can be on their way than into L1. */
-static inline void nib_cpu_fetch(const void *p, size_t n) {
-    for (size_t i = 0; i < n; i += 64) __builtin_prefetch((const char *)p + i, 0, 2);
-}
-
 typedef enum nib_cpu_kv_form { NIB_CPU_KV_F32, NIB_CPU_KV_F16, NIB_CPU_KV_Q8_0, NIB_CPU_KV_COUNT } nib_cpu_kv_form;
 
 /* Queries that add values of a page to their sums. */

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "base/sys.h"
 #include "base/team.h"
+#include "cpu/fetch.h"
 #include "cpu/kern/mm.h"
 
 #include <stdatomic.h>
@@ -32,13 +33,14 @@ struct nib_meter {
     nib_decode_probe probe;
 };
 
-/* One word of each line, and the line 2 KiB ahead asked for: the lines travel whole, and the core has nothing else to do.
+/* One word of each line, and lines ahead asked for as the kernels do: the lines travel whole, and the core has nothing else to do.
  * Adding up all of their words takes a quarter longer. */
 static void read_piece(const unsigned char *p, size_t n_bytes) {
     const uint64_t *w = (const uint64_t *)(const void *)p;
     uint64_t sum = 0;
     for (size_t i = 0; i < n_bytes / sizeof *w; i += 8) {
         __builtin_prefetch(w + i + 256);
+        nib_cpu_fetch(w + i + 256 + NIB_CPU_FAR / sizeof *w, 64);
         sum ^= w[i];
     }
     __asm__ volatile("" ::"r"(sum));

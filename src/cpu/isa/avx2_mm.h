@@ -4,6 +4,7 @@
 #ifndef NIB_CPU_ISA_AVX2_MM_H
 #define NIB_CPU_ISA_AVX2_MM_H
 
+#include "cpu/fetch.h"
 #include "cpu/isa/mm_inline.h"
 #include "cpu/kern/mm.h"
 #include "cpu/pack.h"
@@ -148,9 +149,12 @@ INL __m256i dot16_signed(const __m256i m[4], const __m256i v[4], const int8_t *a
     return _mm256_add_epi32(_mm256_add_epi32(t[0], t[1]), _mm256_add_epi32(t[2], t[3]));
 }
 
-/* n lines of memory that a decode kernel will need in a while. */
+/* n lines of memory that a decode kernel will need in a while; and those that it will need much later. */
 INL void prefetch(const void *p, int n) {
-    UNROLL for (int i = 0; i < n; i++) _mm_prefetch((const char *)p + 64 * i, _MM_HINT_T0);
+    UNROLL for (int i = 0; i < n; i++) {
+        _mm_prefetch((const char *)p + 64 * i, _MM_HINT_T0);
+        nib_cpu_fetch((const char *)p + NIB_CPU_FAR + 64 * i, 64);
+    }
 }
 
 /* A kernel is tiles for 2, 4, 6 and 8 tokens of a panel, and one for a single token. tile_half and decode are those of

@@ -4,6 +4,7 @@
 #ifndef NIB_CPU_ISA_PAGES_H
 #define NIB_CPU_ISA_PAGES_H
 
+#include "cpu/fetch.h"
 #include "cpu/isa/mm_inline.h"
 #include "cpu/ops.h"
 
