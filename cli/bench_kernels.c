@@ -54,7 +54,7 @@ static nib_status measure(const bounds *b, size_t size, uint32_t n_rounds, resul
     NIB_TRY(nib_meter_new(&meter, &config, err));
     bool is_float = nib_cli_type_is_float(out->type);
     double macs = (double)nib_meter_macs(meter), bytes = (double)nib_meter_bytes(meter);
-    nib_cli_work work = {bytes, is_float ? 0 : macs, is_float ? macs : 0};
+    nib_cli_work work = {bytes, is_float ? 0 : macs, 0, is_float ? macs : 0};
     nib_status status = NIB_OK;
     nib_meter_run(meter, 1);
     for (uint32_t r = 0; r < n_rounds && status == NIB_OK; r++) {

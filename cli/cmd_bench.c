@@ -86,17 +86,17 @@ typedef struct figures {
 static figures compute(const bench_state *b, bench_test test) {
     const nib_cli_options *opt = b->s.opt;
     figures f = {0};
-    double squares = 0, kv = nib_cli_kv_layer_bytes(b->s.model, opt->k_type, opt->v_type);
+    double squares = 0;
     for (uint32_t i = 0; i < opt->repetitions; i++) f.mean += b->tok_s[i] / opt->repetitions;
     for (uint32_t i = 0; i < opt->repetitions; i++) squares += (b->tok_s[i] - f.mean) * (b->tok_s[i] - f.mean);
     f.deviation = opt->repetitions > 1 ? sqrt(squares / (opt->repetitions - 1)) : 0;
     nib_cli_batch_shape shape = {test.n_tokens, 1, test.depth, 1};
     if (!test.is_prefill) shape = (nib_cli_batch_shape){test.n_seq, test.n_seq, test.depth + test.n_tokens / 2, test.n_seq};
-    nib_cli_work work = nib_cli_plan_work(b->s.model, shape, kv);
+    nib_cli_work work = nib_cli_plan_work(b->s.model, shape, nib_cli_cache_of(b->s.model, opt->k_type, opt->v_type));
     nib_cli_limit limit = nib_cli_limits_at(&b->limits, nib_context_n_threads(b->s.ctx));
     double n = (double)shape.n_tok;
     f.bytes = work.bytes / n;
-    f.macs = (work.int8_macs + work.f32_macs) / n;
+    f.macs = nib_cli_work_macs(&work) / n;
     f.bound = nib_cli_bound(&work, &limit, nib_model_isa(b->s.model)) / n;
     f.is_read = nib_cli_bound_is_read(&work, &limit, nib_model_isa(b->s.model));
     return f;

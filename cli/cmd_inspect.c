@@ -154,7 +154,7 @@ static nib_status plan_totals(const nib_model *model, uint64_t *decode_macs, uin
 
 static nib_status print_plan(inspect_state *t, nib_error *err) {
     const nib_model *model = t->s.model;
-    unsigned long long bytes = nib_model_bytes_per_token(model), kv = nib_model_kv_bytes_per_token(model, "f16", "f16");
+    unsigned long long bytes = nib_model_bytes_per_token(model), kv = nib_model_kv_bytes_per_token(model, NULL, NULL);
     uint64_t decode_macs, prefill_macs;
     NIB_TRY(plan_totals(model, &decode_macs, &prefill_macs, err));
     nib_cli_out_printf(&t->out, "\nplan        %s, %zu steps; TOK: tokens of the batch, OUT: rows with logits\n",
@@ -174,7 +174,7 @@ static nib_status print_plan(inspect_state *t, nib_error *err) {
     }
     double decode_mega = (double)decode_macs / 1e6, prefill_mega = (double)prefill_macs / 1e6;
     nib_cli_out_printf(&t->out, "  one decode step        %14.3f million MACs, reads %llu bytes of weights, and %llu "
-                       "bytes of f16 cache for each position\n", decode_mega, bytes, kv);
+                       "bytes of cache for each position\n", decode_mega, bytes, kv);
     nib_cli_out_printf(&t->out, "  a 512-token prefill    %14.3f million MACs, %.3f a token\n", prefill_mega,
                        prefill_mega / (double)prefill.n_tok);
     return NIB_OK;
@@ -205,7 +205,7 @@ static nib_status plan_json(const nib_model *model, json_t *out, nib_error *err)
     nib_cli_json_set_int(o, "decode_macs", decode_macs);
     nib_cli_json_set_int(o, "prefill_512_macs", prefill_macs);
     nib_cli_json_set_int(o, "bytes_per_token", nib_model_bytes_per_token(model));
-    nib_cli_json_set_int(o, "kv_bytes_per_position", nib_model_kv_bytes_per_token(model, "f16", "f16"));
+    nib_cli_json_set_int(o, "kv_bytes_per_position", nib_model_kv_bytes_per_token(model, NULL, NULL));
     return NIB_OK;
 }
 
@@ -218,8 +218,8 @@ typedef struct at_best {
 static nib_status judge_machine(const inspect_state *t, at_best *out, nib_error *err) {
     nib_cli_limit limit;
     NIB_TRY(nib_cli_machine_read(&limit, t->s.opt->machine, err));
-    double kv = nib_cli_kv_layer_bytes(t->s.model, "f16", "f16");
-    nib_cli_work one = nib_cli_plan_work(t->s.model, decode, kv), many = nib_cli_plan_work(t->s.model, prefill, kv);
+    nib_cli_cache cache = nib_cli_cache_of(t->s.model, "q16", "q16");
+    nib_cli_work one = nib_cli_plan_work(t->s.model, decode, cache), many = nib_cli_plan_work(t->s.model, prefill, cache);
     out->decode_tok_s = 1 / nib_cli_bound(&one, &limit, NULL);
     out->prefill_tok_s = (double)prefill.n_tok / nib_cli_bound(&many, &limit, NULL);
     out->is_read = nib_cli_bound_is_read(&one, &limit, NULL);

@@ -23,11 +23,11 @@ typedef struct plan_state {
 static void predict_prefill(const plan_state *p, const nib_cli_limit *limit, prediction *out) {
     const nib_cli_options *opt = p->s.opt;
     const nib_model *model = p->s.model;
-    double kv = nib_cli_kv_layer_bytes(model, opt->k_type, opt->v_type);
+    nib_cli_cache cache = nib_cli_cache_of(model, opt->k_type, opt->v_type);
     for (uint32_t done = 0, n; done < opt->plan_prompt; done += n) {
         n = opt->plan_prompt - done < opt->n_ubatch ? opt->plan_prompt - done : opt->n_ubatch;
         nib_cli_batch_shape shape = {n, done + n == opt->plan_prompt, done, 1};
-        nib_cli_work work = nib_cli_plan_work(model, shape, kv);
+        nib_cli_work work = nib_cli_plan_work(model, shape, cache);
         out->ttft += nib_cli_calibration_seconds(p->calibration, shape);
         out->best_ttft += nib_cli_bound(&work, limit, nib_model_isa(model));
     }
@@ -44,7 +44,7 @@ static void predict_decode(const plan_state *p, const nib_cli_limit *limit, pred
     const nib_cli_options *opt = p->s.opt;
     const nib_model *model = p->s.model;
     nib_cli_batch_shape shape = decode_shape(opt);
-    nib_cli_work work = nib_cli_plan_work(model, shape, nib_cli_kv_layer_bytes(model, opt->k_type, opt->v_type));
+    nib_cli_work work = nib_cli_plan_work(model, shape, nib_cli_cache_of(model, opt->k_type, opt->v_type));
     out->tpot = nib_cli_calibration_seconds(p->calibration, shape);
     out->best_tpot = nib_cli_bound(&work, limit, nib_model_isa(model));
 }

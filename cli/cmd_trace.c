@@ -107,7 +107,7 @@ static nib_status prepare(trace_state *t, const nib_cli_options *opt, const nib_
     NIB_TRY(nib_cli_limits_get(&t->limits, nib_context_n_threads(t->s.ctx), NIB_CLI_LIMITS_KNOWN, term, err));
     t->limit = nib_cli_limits_at(&t->limits, nib_context_n_threads(t->s.ctx));
     t->token.limit = &t->limit;
-    t->token.kv_bytes = nib_cli_kv_layer_bytes(t->s.model, opt->k_type, opt->v_type);
+    t->token.cache = nib_cli_cache_of(t->s.model, opt->k_type, opt->v_type);
     for (size_t i = 0; i < t->ids.n; i++) NIB_TRY(nib_sampler_accept(t->sampler, t->ids.ids[i], err));
     uint32_t n_vocab = nib_model_n_vocab(t->s.model);
     t->token.n_top = opt->n_logprobs < n_vocab ? opt->n_logprobs : n_vocab;

@@ -38,12 +38,15 @@ static uint64_t positions_read(const nib_step_info *step, nib_cli_batch_shape sh
     return seen * shape.n_seq;
 }
 
-nib_cli_work nib_cli_step_work(const nib_step_info *step, nib_cli_batch_shape shape, double kv_bytes) {
+nib_cli_work nib_cli_step_work(const nib_step_info *step, nib_cli_batch_shape shape, nib_cli_cache cache) {
     double macs = (double)nib_cli_step_macs(step, shape);
-    if (is_attention(step)) return (nib_cli_work){(double)positions_read(step, shape) * kv_bytes, 0, macs};
+    if (is_attention(step)) {
+        double codes = macs * cache.int16_share;
+        return (nib_cli_work){(double)positions_read(step, shape) * cache.bytes, 0, codes, macs - codes};
+    }
     double bytes = nib_cli_step_rows(step, shape) ? (double)step->bytes : 0;
     bool is_float = nib_cli_type_is_float(step->type);
-    return (nib_cli_work){bytes, is_float ? 0 : macs, is_float ? macs : 0};
+    return (nib_cli_work){bytes, is_float ? 0 : macs, 0, is_float ? macs : 0};
 }
 
 nib_status nib_cli_plan_macs(const nib_model *model, nib_cli_batch_shape shape, uint64_t *macs, nib_error *err) {
@@ -56,20 +59,27 @@ nib_status nib_cli_plan_macs(const nib_model *model, nib_cli_batch_shape shape, 
     return NIB_OK;
 }
 
-nib_cli_work nib_cli_plan_work(const nib_model *model, nib_cli_batch_shape shape, double kv_bytes) {
+nib_cli_work nib_cli_plan_work(const nib_model *model, nib_cli_batch_shape shape, nib_cli_cache cache) {
     nib_cli_work sum = {0};
     nib_step_info step;
     for (size_t i = 0; nib_model_step(model, i, &step) == NIB_OK; i++) {
-        nib_cli_work work = nib_cli_step_work(&step, shape, kv_bytes);
+        nib_cli_work work = nib_cli_step_work(&step, shape, cache);
         sum.bytes += work.bytes;
         sum.int8_macs += work.int8_macs;
+        sum.int16_macs += work.int16_macs;
         sum.f32_macs += work.f32_macs;
     }
     return sum;
 }
 
-double nib_cli_kv_layer_bytes(const nib_model *model, const char *k_type, const char *v_type) {
-    return (double)nib_model_kv_bytes_per_token(model, k_type, v_type) / (nib_model_n_layer(model) ? nib_model_n_layer(model) : 1);
+nib_cli_cache nib_cli_cache_of(const nib_model *model, const char *k_type, const char *v_type) {
+    double bytes = (double)nib_model_kv_bytes_per_token(model, k_type, v_type);
+    uint32_t n_layer = nib_model_n_layer(model);
+    return (nib_cli_cache){bytes / (n_layer ? n_layer : 1), 0.5 * !strcmp(k_type, "q16") + 0.5 * !strcmp(v_type, "q16")};
+}
+
+double nib_cli_work_macs(const nib_cli_work *work) {
+    return work->int8_macs + work->int16_macs + work->f32_macs;
 }
 
 static double read_seconds(const nib_cli_work *work, const nib_cli_limit *limit) {
@@ -77,9 +87,10 @@ static double read_seconds(const nib_cli_work *work, const nib_cli_limit *limit)
     return speed > 0 ? work->bytes / speed : 0;
 }
 
+/* A register holds twice as many 16-bit codes as floats. */
 static double multiply_seconds(const nib_cli_work *work, const nib_cli_limit *limit, const char *isa) {
     double int8 = nib_cli_limit_macs(limit, isa, false), f32 = nib_cli_limit_macs(limit, isa, true);
-    return (int8 > 0 ? work->int8_macs / int8 : 0) + (f32 > 0 ? work->f32_macs / f32 : 0);
+    return (int8 > 0 ? work->int8_macs / int8 : 0) + (f32 > 0 ? (work->f32_macs + work->int16_macs / 2) / f32 : 0);
 }
 
 double nib_cli_bound(const nib_cli_work *work, const nib_cli_limit *limit, const char *isa) {

@@ -14,18 +14,23 @@ typedef struct nib_cli_batch_shape {
 
 typedef struct nib_cli_work {
     double bytes;                /* weights and cache, each read once */
-    double int8_macs, f32_macs;
+    double int8_macs, int16_macs, f32_macs;
 } nib_cli_work;
+
+/* A position in the cache of one layer: its bytes, and how much of attention multiplies 16-bit codes and not floats. */
+typedef struct nib_cli_cache {
+    double bytes, int16_share;
+} nib_cli_cache;
 
 uint64_t nib_cli_step_rows(const nib_step_info *step, nib_cli_batch_shape shape);
 uint64_t nib_cli_step_macs(const nib_step_info *step, nib_cli_batch_shape shape);
-/* kv_bytes: of a position in one layer's cache. */
-nib_cli_work nib_cli_step_work(const nib_step_info *step, nib_cli_batch_shape shape, double kv_bytes);
+nib_cli_work nib_cli_step_work(const nib_step_info *step, nib_cli_batch_shape shape, nib_cli_cache cache);
 /* All steps together. */
 nib_status nib_cli_plan_macs(const nib_model *model, nib_cli_batch_shape shape, uint64_t *macs, nib_error *err);
-nib_cli_work nib_cli_plan_work(const nib_model *model, nib_cli_batch_shape shape, double kv_bytes);
-/* Bytes of a position in the cache of one layer. */
-double nib_cli_kv_layer_bytes(const nib_model *model, const char *k_type, const char *v_type);
+nib_cli_work nib_cli_plan_work(const nib_model *model, nib_cli_batch_shape shape, nib_cli_cache cache);
+nib_cli_cache nib_cli_cache_of(const nib_model *model, const char *k_type, const char *v_type);
+/* Multiply-accumulates of all kinds. */
+double nib_cli_work_macs(const nib_cli_work *work);
 
 /* Seconds below which the work cannot be done: reading and multiplying overlap at best. 0: not known. */
 double nib_cli_bound(const nib_cli_work *work, const nib_cli_limit *limit, const char *isa);

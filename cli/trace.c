@@ -49,13 +49,13 @@ static speed speed_of(const nib_cli_session *s, const nib_cli_limit *limit, nib_
     speed out = {.work = work, .bound_ms = 1e3 * nib_cli_bound(&work, limit, isa)};
     out.is_read = nib_cli_bound_is_read(&work, limit, isa);
     if (ms > 0) out.gb_s = work.bytes / 1e6 / ms;
-    if (ms > 0) out.gmac_s = (work.int8_macs + work.f32_macs) / 1e6 / ms;
+    if (ms > 0) out.gmac_s = nib_cli_work_macs(&work) / 1e6 / ms;
     return out;
 }
 
 /* "  12.34 GB/s  83 %": the unit of the bound. */
 static void print_speed(nib_cli_out *out, const speed *v, double ms) {
-    if (v->work.int8_macs + v->work.f32_macs <= 0) return; /* a norm's few bytes tell nothing */
+    if (nib_cli_work_macs(&v->work) <= 0) return; /* a norm's few bytes tell nothing */
     bool shows_read = v->bound_ms > 0 ? v->is_read : false;
     nib_cli_out_printf(out, "  %9.2f %-6s", shows_read ? v->gb_s : v->gmac_s, shows_read ? "GB/s" : "GMAC/s");
     if (v->bound_ms > 0 && ms > 0) nib_cli_out_printf(out, " %5.1f%%", 100 * v->bound_ms / ms);
@@ -80,7 +80,7 @@ static outside outside_of(const nib_cli_trace_token *t) {
 static void print_steps(nib_cli_out *out, const nib_cli_session *s, const nib_cli_trace_token *t) {
     const double *ms = t->step_ms.items;
     double total = 0;
-    nib_cli_work all = nib_cli_plan_work(s->model, t->shape, t->kv_bytes);
+    nib_cli_work all = nib_cli_plan_work(s->model, t->shape, t->cache);
     nib_cli_limit limit = nib_cli_limit_of_set(t->limit, all.bytes);
     char line[128];
     for (size_t i = 0; i < t->step_ms.n; i++) total += ms[i];
@@ -93,16 +93,16 @@ static void print_steps(nib_cli_out *out, const nib_cli_session *s, const nib_cl
         if (nib_model_step(s->model, i, &step) != NIB_OK) continue;
         snprintf(line, sizeof line, "%llu x %llu -> %llu", (unsigned long long)nib_cli_step_rows(&step, t->shape),
                  (unsigned long long)step.n_in, (unsigned long long)step.n_out);
-        speed v = speed_of(s, &limit, nib_cli_step_work(&step, t->shape, t->kv_bytes), ms[i]);
+        speed v = speed_of(s, &limit, nib_cli_step_work(&step, t->shape, t->cache), ms[i]);
         nib_cli_out_printf(out, "  %4zu  %-10s %-20s %-6s %-20s %11llu %10.3f %8.3f %5.1f%%", i, step.op, step.name,
-                           step.type, line, (unsigned long long)v.work.bytes, (v.work.int8_macs + v.work.f32_macs) / 1e6, ms[i],
+                           step.type, line, (unsigned long long)v.work.bytes, nib_cli_work_macs(&v.work) / 1e6, ms[i],
                            total > 0 ? 100 * ms[i] / total : 0);
         print_speed(out, &v, ms[i]);
         nib_cli_out_puts(out, "\n");
     }
     speed v = speed_of(s, &limit, all, t->batch_ms);
     nib_cli_out_printf(out, "  %-65s %11llu %10.3f %8.3f\n", "all steps", (unsigned long long)all.bytes,
-                       (all.int8_macs + all.f32_macs) / 1e6, total);
+                       nib_cli_work_macs(&all) / 1e6, total);
     nib_cli_out_printf(out, "  the whole batch took %.3f ms: %.2f GB/s, %.2f billion MACs/s", t->batch_ms, v.gb_s, v.gmac_s);
     if (v.bound_ms > 0)
         nib_cli_out_printf(out, "; the limit of %s allows %.3f ms, %.1f %%", v.is_read ? "reading" : "arithmetic", v.bound_ms,
@@ -158,7 +158,7 @@ static json_t *steps_json(const nib_cli_session *s, const nib_cli_trace_token *t
     const double *ms = t->step_ms.items, *wait = t->wait_ms.items;
     double total = 0;
     for (size_t i = 0; i < t->step_ms.n; i++) total += ms[i];
-    nib_cli_limit limit = nib_cli_limit_of_set(t->limit, nib_cli_plan_work(s->model, t->shape, t->kv_bytes).bytes);
+    nib_cli_limit limit = nib_cli_limit_of_set(t->limit, nib_cli_plan_work(s->model, t->shape, t->cache).bytes);
     json_t *list = json_array();
     for (size_t i = 0; i < t->step_ms.n; i++) {
         nib_step_info step;
@@ -171,7 +171,7 @@ static json_t *steps_json(const nib_cli_session *s, const nib_cli_trace_token *t
         nib_cli_json_set_int(o, "rows", nib_cli_step_rows(&step, t->shape));
         nib_cli_json_set_int(o, "n_in", step.n_in);
         nib_cli_json_set_int(o, "n_out", step.n_out);
-        speed v = speed_of(s, &limit, nib_cli_step_work(&step, t->shape, t->kv_bytes), ms[i]);
+        speed v = speed_of(s, &limit, nib_cli_step_work(&step, t->shape, t->cache), ms[i]);
         nib_cli_json_set_int(o, "bytes", (int64_t)v.work.bytes);
         nib_cli_json_set_int(o, "macs", nib_cli_step_macs(&step, t->shape));
         nib_cli_json_set_real(o, "ms", ms[i]);

@@ -28,7 +28,7 @@ typedef struct nib_cli_trace_token {
     float logprob;
     nib_buf text; /* that the id adds to the output */
     const nib_cli_limit *limit; /* of this machine, with as many threads; zeros: not known */
-    double kv_bytes;            /* of a position in the cache of a layer */
+    nib_cli_cache cache;
 } nib_cli_trace_token;
 
 /* Both begin with the prompt: its text and ids. */

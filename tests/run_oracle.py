@@ -93,6 +93,8 @@ def run_tiny(args, report, folder):
         answer, = score(args.nib, path, [ids], 50, F32_KV)
         model = forward.Model(path)
         compare(report, f"{what}, F32", model.logprobs(ids), answer, F32_BOUND, F32_BOUND)
+        answer, = score(args.nib, path, [ids], 50)
+        compare(report, f"{what}, F32, cache q16", model.logprobs(ids, contract="q16"), answer, F32_BOUND, F32_BOUND)
         if what in ("llama", "gemma3: windows"):
             compare_vectors(report, args, path, model, ids, True)
     for arch in ("llama", "qwen2", "qwen3", "gemma3"):
@@ -101,11 +103,13 @@ def run_tiny(args, report, folder):
             # Many short texts: a code that flipped in one does not reach the others.
             texts = rng.integers(3, 300, (40, 3))
             model = forward.Model(path)
-            rows = np.concatenate([distances(model.logprobs(ids, contract=True), answer).max(axis=1)
-                                   for ids, answer in zip(texts, score(args.nib, path, texts, 50))])
-            report.check(np.median(rows) <= TINY_MEDIAN and rows.max() <= TINY_MAX,
-                         f"{arch}, {type_name}: median row {np.median(rows):.1e} <= {TINY_MEDIAN:.0e}, "
-                         f"largest {rows.max():.1e} <= {TINY_MAX:.0e}")
+            for cache in ("q16", "f16") if type_name in ("F16", "Q4_0") else ("q16",):
+                answers = score(args.nib, path, texts, 50, ["-ctk", cache, "-ctv", cache])
+                rows = np.concatenate([distances(model.logprobs(ids, contract=cache), answer).max(axis=1)
+                                       for ids, answer in zip(texts, answers)])
+                report.check(np.median(rows) <= TINY_MEDIAN and rows.max() <= TINY_MAX,
+                             f"{arch}, {type_name}, cache {cache}: median row {np.median(rows):.1e} <= {TINY_MEDIAN:.0e}, "
+                             f"largest {rows.max():.1e} <= {TINY_MAX:.0e}")
 
 
 def run_real(args, report, folder):

@@ -16,8 +16,9 @@
 
 #define POS NIB_PAGE_POS
 #define MAX_DIM 256
+#define N_TYPES 4
 
-static const char *const type_names[] = {"f16", "f32", "q8_0"};
+static const char *const type_names[] = {"f16", "f32", "q8_0", "q16"};
 static const uint32_t dims[] = {32, 64, 96, 128, 256};
 
 static const nib_cpu_kv_type *type_of(const char *name) {
@@ -26,8 +27,9 @@ static const nib_cpu_kv_type *type_of(const char *name) {
     return t;
 }
 
-/* The most that a value may change; top: the largest magnitude of its block of 32. */
+/* The most that a value may change; top: the largest magnitude of its block, which is 32 or, of q16, all of them. */
 static double bound(const char *type, double x, double top) {
+    if (strcmp(type, "q16") == 0) return top / 5792 * 0.5 * (1 + 0x1p-10) + top * 0x1p-22;
     if (strcmp(type, "f32") == 0) return 0;
     if (strcmp(type, "f16") == 0) return fmax(fabs(x) * 0x1p-11, 0x1p-25);
     /* Half a step of top / 127, and the rounding of the step to f16, which the code multiplies by up to 127. */
@@ -35,10 +37,11 @@ static double bound(const char *type, double x, double top) {
 }
 
 static void check(const char *type, const float *x, const float *got, size_t stride, size_t dim) {
-    for (size_t b = 0; b < dim; b += 32) {
+    size_t block = strcmp(type, "q16") == 0 ? dim : 32;
+    for (size_t b = 0; b < dim; b += block) {
         double top = 0;
-        for (size_t d = b; d < b + 32; d++) top = fabs((double)x[d]) > top ? fabs((double)x[d]) : top;
-        for (size_t d = b; d < b + 32; d++)
+        for (size_t d = b; d < b + block; d++) top = fabs((double)x[d]) > top ? fabs((double)x[d]) : top;
+        for (size_t d = b; d < b + block; d++)
             if (!(fabs((double)x[d] - (double)got[d * stride]) <= bound(type, (double)x[d], top)))
                 fail_msg("%s, dimension %zu of %zu: %g became %g", type, d, dim, (double)x[d], (double)got[d * stride]);
     }
@@ -53,7 +56,7 @@ static void round_trip(const char *name, const nib_cpu_ops *ops, size_t dim, flo
     static float x[POS][MAX_DIM], scratch[POS * MAX_DIM];
     static _Alignas(64) unsigned char page[POS * MAX_DIM * 4];
     const nib_cpu_kv_type *t = type_of(name);
-    assert_true(t->page_bytes(dim) <= sizeof page);
+    assert_true(t->key_bytes(dim) <= sizeof page && t->value_bytes(dim) <= sizeof page);
     fill(x[0], POS * MAX_DIM, scale, rng);
     for (size_t i = 0; i < POS; i++) t->store_key(page, i * 7 % POS, x[i * 7 % POS], dim, ops);
     const float *k = t->load_keys(page, scratch, dim, ops);
@@ -70,7 +73,7 @@ static void test_round_trips(void **state) {
     for (const char *const *level = nib_isa_names(); *level; level++) {
         if (!nib_isa_usable(*level)) continue;
         assert_int_equal(nib_cpu_isa_find(&isa, *level, NULL), NIB_OK);
-        for (size_t t = 0; t < 3; t++)
+        for (size_t t = 0; t < N_TYPES; t++)
             for (size_t d = 0; d < sizeof dims / sizeof *dims; d++)
                 for (float scale = 1e-9f; scale < 1e4f; scale *= 30) round_trip(type_names[t], isa->ops, dims[d], scale, &rng);
     }
@@ -89,8 +92,7 @@ static void test_float_types_exactly(void **state) {
             const nib_cpu_kv_type *t = type_of("f32");
             t->store_key(page, slot, x, dim, ops);
             for (size_t d = 0; d < dim; d++) assert_true(t->load_keys(page, scratch, dim, ops)[d * POS + slot] == x[d]);
-            t = type_of(NULL);
-            assert_string_equal(t->name, "f16");
+            t = type_of("f16");
             t->store_value(page, slot, x, dim, ops);
             const float *v = t->load_values(page, scratch, dim, ops) + slot * dim;
             for (size_t d = 0; d < dim; d++) assert_true(v[d] == nib_f16_to_f32(nib_f16_from_f32(x[d])));
@@ -104,7 +106,7 @@ static void test_a_store_touches_one_position(void **state) {
     static float x[64], a[POS * 64], b[POS * 64];
     uint64_t rng = 9;
     const nib_cpu_ops *ops = nib_cpu_isa_scalar()->ops;
-    for (size_t n = 0; n < 3; n++) {
+    for (size_t n = 0; n < N_TYPES; n++) {
         const nib_cpu_kv_type *t = type_of(type_names[n]);
         for (size_t slot = 0; slot < POS; slot++) {
             fill(x, 64, 1, &rng);
@@ -116,7 +118,7 @@ static void test_a_store_touches_one_position(void **state) {
             t->store_key(page, slot, x, 64, ops);
             const float *old = t->load_keys(before, a, 64, ops), *new = t->load_keys(page, b, 64, ops);
             for (size_t i = 0; i < POS * 64; i++) assert_true(i % POS == slot || old[i] == new[i]);
-            assert_memory_equal(before + t->page_bytes(64), page + t->page_bytes(64), sizeof page - t->page_bytes(64));
+            assert_memory_equal(before + t->key_bytes(64), page + t->key_bytes(64), sizeof page - t->key_bytes(64));
         }
     }
 }
@@ -127,7 +129,7 @@ static void test_broken_values_stay_visible(void **state) {
     static _Alignas(64) unsigned char page[POS * 32 * 4];
     static float scratch[POS * 32];
     const nib_cpu_ops *ops = nib_cpu_isa_scalar()->ops;
-    for (size_t n = 0; n < 3; n++)
+    for (size_t n = 0; n < N_TYPES; n++)
         for (int bad = 0; bad < 3; bad++)
             for (size_t at = 0; at < 32; at += 31) {
                 const nib_cpu_kv_type *t = type_of(type_names[n]);
@@ -152,8 +154,8 @@ static void test_nothing_overlaps(void **state) {
     nib_plan_kv_layer layers[] = {{3, 64, 32}, {1, 32, 96}, {5, 32, 32}};
     nib_plan plan;
     make_plan(&plan, layers, 3);
-    for (size_t a = 0; a < 3; a++)
-        for (size_t b = 0; b < 3; b++) {
+    for (size_t a = 0; a < N_TYPES; a++)
+        for (size_t b = 0; b < N_TYPES; b++) {
             nib_cpu_kv kv;
             const nib_cpu_kv_type *k = type_of(type_names[a]), *v = type_of(type_names[b]);
             assert_int_equal(nib_cpu_kv_init(&kv, &plan, k, v, 7, NULL), NIB_OK);
@@ -163,7 +165,7 @@ static void test_nothing_overlaps(void **state) {
                     for (int l = 0; l < 3; l++)
                         for (uint32_t h = 0; h < layers[l].n_head_kv; h++, n++) {
                             unsigned char *keys = nib_cpu_kv_keys(&kv, l, page, h), *values = nib_cpu_kv_values(&kv, l, page, h);
-                            size_t nk = k->page_bytes(layers[l].k_dim), nv = v->page_bytes(layers[l].v_dim);
+                            size_t nk = k->key_bytes(layers[l].k_dim), nv = v->value_bytes(layers[l].v_dim);
                             assert_true(keys >= kv.memory && values + nv <= kv.memory + kv.n_bytes);
                             if (pass == 0) memset(keys, (int)(n & 127), nk), memset(values, (int)(n & 127) + 128, nv);
                             else
@@ -192,9 +194,11 @@ static void test_copy(void **state) {
 
 static void test_sizes(void **state) {
     (void)state;
-    assert_int_equal(type_of("f32")->page_bytes(64), 32 * 64 * 4);
-    assert_int_equal(type_of("f16")->page_bytes(64), 32 * 64 * 2);
-    assert_int_equal(type_of("q8_0")->page_bytes(64), 32 * (64 + 2 * 2));
+    assert_int_equal(type_of("f32")->key_bytes(64), 32 * 64 * 4);
+    assert_int_equal(type_of("f16")->key_bytes(64), 32 * 64 * 2);
+    assert_int_equal(type_of("q8_0")->key_bytes(64), 32 * (64 + 2 * 2));
+    assert_int_equal(type_of("q16")->key_bytes(63), 32 * (64 * 2 + 4));
+    assert_int_equal(type_of("q16")->value_bytes(63), 32 * (63 * 2 + 4));
     nib_plan_kv_layer layers[] = {{3, 64, 64}, {3, 64, 64}};
     nib_plan plan;
     make_plan(&plan, layers, 2);
@@ -208,8 +212,9 @@ static void test_errors(void **state) {
     nib_error err;
     nib_cpu_kv kv;
     const nib_cpu_kv_type *t;
+    assert_string_equal(type_of(NULL)->name, "q16");
     assert_int_equal(nib_cpu_kv_type_find(&t, "q4_0", &err), NIB_E_ARG);
-    assert_string_equal(err.message, "KV cache type \"q4_0\": nib knows f16, f32 and q8_0");
+    assert_string_equal(err.message, "KV cache type \"q4_0\": nib knows q16, f16, f32 and q8_0");
     nib_plan_kv_layer layers[] = {{2, 48, 64}};
     nib_plan plan;
     make_plan(&plan, layers, 1);

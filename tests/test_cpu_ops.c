@@ -115,7 +115,7 @@ static void attention_page(const nib_cpu_ops *o, nib_cpu_kv_form form, size_t n_
     fill(x, dim * 32, 1), make_page(form, false, x, dim, pv, v);
     fill(q, n_q * dim, 2), fill(u, n_q * dim, 1), memcpy(w, u, sizeof w), fill(corr, n_q, 1);
     for (size_t j = 0; j < n_q; j++) queries[j] = q + j * dim, acc_u[j] = u + j * dim, acc_w[j] = w + j * dim;
-    nib_cpu_page_queries all = {n_q, queries, k};
+    nib_cpu_page_queries all = {.n = n_q, .q = queries, .next = k};
     f32->scores(k, &all, dim, a), all.next = pk, page->scores(pk, &all, dim, b), same(a, b, n_q * 32);
     nib_cpu_page_sums sums = {n_q, n_q % 5, 32 - n_q % 3, a, corr, acc_u, v};
     f32->values(v, &sums, dim);

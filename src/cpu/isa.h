@@ -12,6 +12,7 @@ typedef struct nib_cpu_isa {
     bool (*usable)(void);          /* CPU and operating system can run it */
     const struct nib_cpu_ops *ops; /* vector operations: cpu/ops.h */
     const struct nib_cpu_mm *mm;   /* quantisation and matrix kernels: cpu/kern/mm.h */
+    const struct nib_cpu_page_ops *q16; /* attention over pages of 16-bit codes: cpu/q16.h */
 } nib_cpu_isa;
 
 /* The level of that name; NULL name: the best usable one. NIB_E_ARG lists what there is; NIB_E_UNSUPPORTED when this

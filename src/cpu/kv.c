@@ -1,5 +1,7 @@
-/* cpu/kv.c - memory of the KV cache and its three types. */
+/* cpu/kv.c - memory of the KV cache and its types. */
 #include "cpu/kv.h"
+
+#include "cpu/q16.h"
 
 #include "base/half.h"
 #include "base/mem.h"
@@ -114,10 +116,61 @@ static const float *q8_load_values(const void *page, float *scratch, size_t dim,
     return scratch;
 }
 
+/* Codes and scales as cpu/q16.h says. */
+static size_t q16_key_bytes(size_t dim) {
+    return POS * (nib_q16_stride(dim) * sizeof(int16_t) + sizeof(float));
+}
+
+static size_t q16_value_bytes(size_t dim) {
+    return POS * (dim * sizeof(int16_t) + sizeof(float));
+}
+
+static void q16_store_key(void *page, size_t slot, const float *x, size_t dim, const nib_cpu_ops *ops) {
+    int16_t *k = (int16_t *)page + 2 * slot, codes[64] = {0};
+    float inverse, scale = nib_q16_scale(ops->top(x, dim), NIB_Q16_KEY, &inverse);
+    for (size_t d = 0; d < dim; d += 64) {
+        size_t n = dim - d < 64 ? dim - d : 64;
+        if (inverse > 0) ops->codes(x + d, inverse, codes, 1, n);
+        if (n % 2) codes[n] = 0;
+        for (size_t i = 0; i < n; i += 2) memcpy(k + (d + i) * POS, codes + i, 2 * sizeof *codes);
+    }
+    float *scales = (float *)(void *)((unsigned char *)page + q16_key_bytes(dim)) - POS;
+    scales[slot] = scale;
+}
+
+static void q16_store_value(void *page, size_t slot, const float *x, size_t dim, const nib_cpu_ops *ops) {
+    int16_t *v = (int16_t *)page + slot / 2 * 2 * dim + slot % 2;
+    float inverse, scale = nib_q16_scale(ops->top(x, dim), NIB_Q16_VALUE, &inverse);
+    if (inverse > 0) ops->codes(x, inverse, v, 2, dim);
+    else
+        for (size_t d = 0; d < dim; d++) v[2 * d] = 0;
+    float *scales = (float *)(void *)((unsigned char *)page + q16_value_bytes(dim)) - POS;
+    scales[slot] = scale;
+}
+
+static const float *q16_load_keys(const void *page, float *scratch, size_t dim, const nib_cpu_ops *ops) {
+    (void)ops;
+    const int16_t *k = page;
+    const float *scale = nib_q16_key_scales(page, dim);
+    for (size_t d = 0; d < dim; d++)
+        for (size_t i = 0; i < POS; i++) scratch[d * POS + i] = (float)k[d / 2 * 2 * POS + 2 * i + d % 2] * scale[i];
+    return scratch;
+}
+
+static const float *q16_load_values(const void *page, float *scratch, size_t dim, const nib_cpu_ops *ops) {
+    (void)ops;
+    const int16_t *v = page;
+    const float *scale = nib_q16_value_scales(page, dim);
+    for (size_t i = 0; i < POS; i++)
+        for (size_t d = 0; d < dim; d++) scratch[i * dim + d] = (float)v[(i / 2 * dim + d) * 2 + i % 2] * scale[i];
+    return scratch;
+}
+
 static const nib_cpu_kv_type types[] = {
-    {"f16", NIB_CPU_KV_F16, 1, f16_bytes, f16_store_key, f16_store_value, f16_load, f16_load},
-    {"f32", NIB_CPU_KV_F32, 1, f32_bytes, f32_store_key, f32_store_value, f32_load, f32_load},
-    {"q8_0", NIB_CPU_KV_Q8_0, Q8_BLOCK, q8_bytes, q8_store_key, q8_store_value, q8_load_keys, q8_load_values},
+    {"q16", NIB_CPU_KV_Q16, 1, q16_key_bytes, q16_value_bytes, q16_store_key, q16_store_value, q16_load_keys, q16_load_values},
+    {"f16", NIB_CPU_KV_F16, 1, f16_bytes, f16_bytes, f16_store_key, f16_store_value, f16_load, f16_load},
+    {"f32", NIB_CPU_KV_F32, 1, f32_bytes, f32_bytes, f32_store_key, f32_store_value, f32_load, f32_load},
+    {"q8_0", NIB_CPU_KV_Q8_0, Q8_BLOCK, q8_bytes, q8_bytes, q8_store_key, q8_store_value, q8_load_keys, q8_load_values},
 };
 
 nib_status nib_cpu_kv_type_find(const nib_cpu_kv_type **out, const char *name, nib_error *err) {
@@ -128,11 +181,11 @@ nib_status nib_cpu_kv_type_find(const nib_cpu_kv_type **out, const char *name, n
             *out = &types[i];
             return NIB_OK;
         }
-    return nib_fail(err, NIB_E_ARG, "KV cache type \"%.40s\": nib knows f16, f32 and q8_0", name);
+    return nib_fail(err, NIB_E_ARG, "KV cache type \"%.40s\": nib knows q16, f16, f32 and q8_0", name);
 }
 
 static size_t layer_bytes(const nib_plan_kv_layer *l, const nib_cpu_kv_type *k, const nib_cpu_kv_type *v) {
-    size_t n = l->n_head_kv * (k->page_bytes(l->k_dim) + v->page_bytes(l->v_dim));
+    size_t n = l->n_head_kv * (k->key_bytes(l->k_dim) + v->value_bytes(l->v_dim));
     return (n + 63) & ~(size_t)63;
 }
 
@@ -183,12 +236,12 @@ void nib_cpu_kv_fini(nib_cpu_kv *kv) {
 
 void *nib_cpu_kv_keys(const nib_cpu_kv *kv, int layer, uint32_t page, uint32_t head) {
     const nib_plan_kv_layer *l = &kv->plan->kv_layers[layer];
-    return kv->memory + page * kv->page_bytes + kv->layer_at[layer] + head * kv->k_type->page_bytes(l->k_dim);
+    return kv->memory + page * kv->page_bytes + kv->layer_at[layer] + head * kv->k_type->key_bytes(l->k_dim);
 }
 
 void *nib_cpu_kv_values(const nib_cpu_kv *kv, int layer, uint32_t page, uint32_t head) {
     const nib_plan_kv_layer *l = &kv->plan->kv_layers[layer];
-    return (unsigned char *)nib_cpu_kv_keys(kv, layer, page, l->n_head_kv) + head * kv->v_type->page_bytes(l->v_dim);
+    return (unsigned char *)nib_cpu_kv_keys(kv, layer, page, l->n_head_kv) + head * kv->v_type->value_bytes(l->v_dim);
 }
 
 void nib_cpu_kv_copy(const nib_cpu_kv *kv, uint32_t from, uint32_t to) {

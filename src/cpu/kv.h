@@ -1,7 +1,7 @@
 /* cpu/kv.h - memory of the KV cache: turns (layer, page, head) into keys and values.
  *
  * A page holds 32 positions. Keys stand dimension-major ([k_dim][32]: lane = position), values position-major
- * ([32][v_dim]). Types: f32; f16; q8_0 (int8 with an f16 scale per 32 dimensions of a position). Page numbers come from
+ * ([32][v_dim]). Types: f32; f16; q8_0 (int8 with an f16 scale per 32 dimensions of a position); q16, in an order of its own (cpu/q16.h). Page numbers come from
  * kv/pool; memory is reserved at once and touched as it is used. Different pages may be used by different threads. */
 #ifndef NIB_CPU_KV_H
 #define NIB_CPU_KV_H
@@ -13,7 +13,7 @@ typedef struct nib_cpu_kv_type {
     const char *name;
     nib_cpu_kv_form form;
     size_t block;                                                /* head sizes must be a multiple of it */
-    size_t (*page_bytes)(size_t dim);                            /* keys or values of one head */
+    size_t (*key_bytes)(size_t dim), (*value_bytes)(size_t dim); /* of a page and one head */
     /* One position (slot of the page) of keys or values. */
     void (*store_key)(void *page, size_t slot, const float *x, size_t dim, const nib_cpu_ops *ops);
     void (*store_value)(void *page, size_t slot, const float *x, size_t dim, const nib_cpu_ops *ops);
@@ -22,7 +22,7 @@ typedef struct nib_cpu_kv_type {
     const float *(*load_values)(const void *page, float *scratch, size_t dim, const nib_cpu_ops *ops);
 } nib_cpu_kv_type;
 
-/* NULL name: f16. NIB_E_ARG names what there is. */
+/* NULL name: q16. NIB_E_ARG names what there is. */
 nib_status nib_cpu_kv_type_find(const nib_cpu_kv_type **out, const char *name, nib_error *err);
 
 typedef struct nib_cpu_kv {

@@ -14,6 +14,7 @@
 
 #include "base/math.h"
 #include "cpu/fetch.h"
+#include "cpu/q16.h"
 
 #include <string.h>
 
@@ -39,6 +40,8 @@ typedef struct work {
     const float **q;      /* by query: k_dim scaled floats */
     float *m, *l, **acc;  /* by query: the softmax of its segment so far */
     float *corr;          /* by query: the factor of these sums in this page */
+    int16_t *codes;       /* by query: the same as q as codes, with their scales, where keys are codes */
+    float *scale;
     float *keys, *values; /* scratch of one page */
     float *scores;        /* n_query * 32 */
     float *memory;        /* of queries and their sums */
@@ -54,7 +57,7 @@ static size_t round64(size_t n) {
 
 size_t nib_cpu_attention_scratch(const nib_plan_step *s) {
     size_t n = (size_t)NIB_BLOCK_TOK * heads_per_kv(s);
-    return round64(n * sizeof(query)) + 2 * round64(n * sizeof(float *)) + 3 * round64(4 * n) +
+    return round64(n * sizeof(query)) + 2 * round64(n * sizeof(float *)) + 4 * round64(4 * n) + round64(2 * n * nib_q16_stride(s->k_dim)) +
            round64(4 * n * NIB_PAGE_POS) +
            round64(4 * (size_t)NIB_PAGE_POS * s->k_dim) + round64(4 * (size_t)NIB_PAGE_POS * s->v_dim) +
            round64(4 * n * (s->k_dim + 2 * (size_t)s->v_dim));
@@ -74,6 +77,8 @@ static void open_work(work *w, unsigned char *scratch) {
     w->m = cut(&scratch, 4 * n);
     w->l = cut(&scratch, 4 * n);
     w->corr = cut(&scratch, 4 * n);
+    w->scale = cut(&scratch, 4 * n);
+    w->codes = cut(&scratch, 2 * n * nib_q16_stride(w->s->k_dim));
     w->scores = cut(&scratch, 4 * n * NIB_PAGE_POS);
     w->keys = cut(&scratch, 4 * (size_t)NIB_PAGE_POS * w->s->k_dim);
     w->values = cut(&scratch, 4 * (size_t)NIB_PAGE_POS * w->s->v_dim);
@@ -114,6 +119,9 @@ static void open_queries(work *w, const nib_cpu_block *block, uint32_t head_kv) 
             prepare(w, s->in, t, memory);
             w->cpu->ops->scale(memory, s->scale, s->k_dim);
             w->q[w->n_query] = memory;
+            if (w->cpu->kv.k_type->form == NIB_CPU_KV_Q16)
+                w->scale[w->n_query] =
+                    nib_q16_query(w->cpu->ops, memory, s->k_dim, w->codes + w->n_query * nib_q16_stride(s->k_dim));
             w->acc[w->n_query] = memory + s->k_dim;
             clear_segment(w, w->n_query++);
             q->total = (partial){-INFINITY, 0, memory + s->k_dim + s->v_dim};
@@ -158,6 +166,7 @@ static uint32_t last_page(const work *w) {
 #define DIRECT_QUERIES 8
 
 static const nib_cpu_page_ops *page_ops(const work *w, const nib_cpu_kv_type *type, uint32_t n_query) {
+    if (type->form == NIB_CPU_KV_Q16) return w->cpu->isa->q16;
     const nib_cpu_page_ops *direct = &w->cpu->ops->page[type->form];
     return direct->scores && n_query <= DIRECT_QUERIES ? direct : NULL;
 }
@@ -166,10 +175,11 @@ static void run_scores(work *w, uint32_t a, uint32_t b, uint32_t page, const uin
     const nib_cpu_kv *kv = &w->cpu->kv;
     const nib_cpu_page_ops *ops = page_ops(w, kv->k_type, b - a);
     const void *keys = nib_cpu_kv_keys(kv, w->s->kv_layer, page, w->head_kv);
-    nib_cpu_page_queries queries = {.n = b - a, .q = w->q + a};
+    nib_cpu_page_queries queries = {
+        .n = b - a, .q = w->q + a, .codes = w->codes + a * nib_q16_stride(w->s->k_dim), .scale = w->scale + a};
     if (next) queries.next = nib_cpu_kv_keys(kv, w->s->kv_layer, *next, w->head_kv);
     if (!ops) {
-        if (next) nib_cpu_fetch(queries.next, kv->k_type->page_bytes(w->s->k_dim));
+        if (next) nib_cpu_fetch(queries.next, kv->k_type->key_bytes(w->s->k_dim));
         queries.next = NULL;
         keys = kv->k_type->load_keys(keys, w->keys, w->s->k_dim, w->cpu->ops);
         ops = &w->cpu->ops->page[NIB_CPU_KV_F32];
@@ -205,7 +215,7 @@ static void run_page(work *w, uint32_t a, uint32_t b, uint32_t index, const uint
     const void *values = nib_cpu_kv_values(kv, s->kv_layer, pages[index], w->head_kv);
     const void *next_values = next ? nib_cpu_kv_values(kv, s->kv_layer, *next, w->head_kv) : NULL;
     if (!ops) {
-        if (next) nib_cpu_fetch(next_values, kv->v_type->page_bytes(s->v_dim));
+        if (next) nib_cpu_fetch(next_values, kv->v_type->value_bytes(s->v_dim));
         next_values = NULL;
         values = kv->v_type->load_values(values, w->values, s->v_dim, w->cpu->ops);
         ops = &w->cpu->ops->page[NIB_CPU_KV_F32];
@@ -214,11 +224,13 @@ static void run_page(work *w, uint32_t a, uint32_t b, uint32_t index, const uint
     bool see_all = last_seen(&w->queries[a], start) == NIB_PAGE_POS && first_seen(&w->queries[b - 1], start) == 0;
     for (uint32_t i = a; i < b && !see_all; i++) mask(&w->queries[i], start, w->scores + (size_t)(i - a) * NIB_PAGE_POS);
     w->cpu->ops->page_softmax(b - a, w->scores, w->m + a, w->l + a, w->corr + a);
+    bool goes_at_once = see_all || kv->v_type->form == NIB_CPU_KV_Q16; /* whole numbers may be multiplied by zero */
     for (uint32_t i = a, next_i; i < b; i = next_i) { /* those that see the same positions, which in most pages all do */
         const query *q = &w->queries[i];
-        nib_cpu_page_sums sums = {.first = first_seen(q, start), .last = last_seen(q, start), .next = next_values};
-        for (next_i = see_all ? b : i + 1; next_i < b && see_the_same(q, &w->queries[next_i], start);) next_i++;
-        sums.n = next_i - i;
+        for (next_i = goes_at_once ? b : i + 1; next_i < b && see_the_same(q, &w->queries[next_i], start);) next_i++;
+        nib_cpu_page_sums sums = {.n = next_i - i, .next = next_values};
+        sums.first = first_seen(q, start);
+        sums.last = last_seen(&w->queries[next_i - 1], start);
         sums.p = w->scores + (size_t)(i - a) * NIB_PAGE_POS;
         sums.corr = w->corr + i;
         sums.acc = w->acc + i;

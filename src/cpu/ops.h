@@ -12,7 +12,7 @@
 #define NIB_PAGE_POS 32 /* positions in a KV page; kv/pool counts in the same pages */
 #define NIB_BLOCK_VALUES 32 /* of a row, of which the best is known */
 
-typedef enum nib_cpu_kv_form { NIB_CPU_KV_F32, NIB_CPU_KV_F16, NIB_CPU_KV_Q8_0, NIB_CPU_KV_COUNT } nib_cpu_kv_form;
+typedef enum nib_cpu_kv_form { NIB_CPU_KV_F32, NIB_CPU_KV_F16, NIB_CPU_KV_Q8_0, NIB_CPU_KV_Q16, NIB_CPU_KV_COUNT } nib_cpu_kv_form;
 
 /* Queries that add values of a page to their sums. */
 typedef struct nib_cpu_page_sums {
@@ -28,10 +28,12 @@ typedef struct nib_cpu_page_queries {
     size_t n;
     const float *const *q; /* [n] queries of head_dim */
     const void *next;      /* as above */
+    const int16_t *codes;  /* the same as codes, with their scales: cpu/q16.h */
+    const float *scale;
 } nib_cpu_page_queries;
 
-/* Attention over one page of a type of cache, as it lies in memory (cpu/kv.h). F32 is there on every level; a type without
- * functions is turned into floats first. Either way the same bits. */
+/* Attention over one page of a type of cache, as it lies in memory (cpu/kv.h). F32 and Q16 are there on every level; another
+ * type without functions is turned into floats first: the same bits. Q16 has an arithmetic of its own (cpu/q16.h). */
 typedef struct nib_cpu_page_ops {
     /* s[j * 32 + i] = sum over d ascending, by fma from +0, of q[j][d] * k[d][i]. */
     void (*scores)(const void *k, const nib_cpu_page_queries *queries, size_t head_dim, float *s);
@@ -56,10 +58,14 @@ typedef struct nib_cpu_ops {
     void (*block_max)(const float *x, float *best, size_t n);
     void (*f16_from_f32)(const float *x, uint16_t *out, size_t n);
     void (*f32_from_f16)(const uint16_t *x, float *out, size_t n);
+    /* The largest magnitude of n > 0 numbers; INFINITY when one is infinite or NaN. */
+    float (*top)(const float *x, size_t n);
+    /* codes[i * stride] = the whole number nearest to x[i] * inverse, of two equally near ones the even one. */
+    void (*codes)(const float *x, float inverse, int16_t *codes, size_t stride, size_t n);
     /* Online softmax of one page for n queries with 32 scores each: m' = max(m, s); p = exp(s - m'); corr = exp(m - m');
      * l' = l * corr + sum(p). Scores of masked positions are -INFINITY and give p = 0; at least one of a query is finite. */
     void (*page_softmax)(size_t n, float *s, float *m, float *l, float *corr);
-    const nib_cpu_page_ops *page; /* [NIB_CPU_KV_COUNT] */
+    const nib_cpu_page_ops *page; /* [NIB_CPU_KV_COUNT], without Q16: nib_cpu_isa */
 } nib_cpu_ops;
 
 extern const nib_cpu_ops nib_cpu_ops_scalar;
@@ -68,5 +74,6 @@ extern const nib_cpu_ops nib_cpu_ops_avx512;
 extern const nib_cpu_page_ops nib_cpu_pages_avx2[NIB_CPU_KV_COUNT], nib_cpu_pages_avx512[NIB_CPU_KV_COUNT];
 extern const nib_cpu_ops nib_cpu_ops_neon;
 extern const nib_cpu_page_ops nib_cpu_pages_neon[NIB_CPU_KV_COUNT];
+extern const nib_cpu_page_ops nib_cpu_q16_scalar, nib_cpu_q16_avx2, nib_cpu_q16_avxvnni, nib_cpu_q16_avx512, nib_cpu_q16_neon;
 
 #endif

@@ -1,8 +1,9 @@
 # tests/oracle/forward.py - a float forward pass of the decoder architectures in numpy: GGUF file + ids -> logits.
 # The truth that tests compare nib with. Written from the published descriptions of the models, one obvious line after
 # another, without a cache: every call computes all positions. Weights are dequantised by the gguf package.
-# With contract=True it also rounds what nib rounds (docs/ARCHITECTURE.md, numerics): activations to 8 bits before a
-# product with a quantised weight, keys and values to float16. The engine must then agree far more closely.
+# With contract="q16" it also rounds what nib rounds (docs/ARCHITECTURE.md, numerics): activations to 8 bits before a
+# product with a quantised weight; queries, keys, values and the weights of a page to 16-bit codes. With "f16" keys and values are
+# halves. The engine must then agree far more closely.
 # Used by tests/run_oracle.py; by hand: forward.py MODEL.gguf ID ID ... prints the ten best next ids.
 import math
 import sys
@@ -76,6 +77,28 @@ def round_activations(x, block):
     return (codes * scale).reshape(x.shape).astype(x.dtype)
 
 
+PAGE = 32  # positions whose weights share a scale
+KEY_CODES, VALUE_CODES = 5792, 8191  # the largest codes of queries and keys, of weights and values
+
+
+def round_codes(x, largest):
+    """Whole numbers up to `largest`, and their scale, for each vector of the last axis."""
+    top = np.abs(x.astype(np.float32)).max(axis=-1, keepdims=True)
+    inverse = np.divide(np.float32(largest), top, out=np.zeros_like(top), where=top >= 1e-30)
+    return np.rint(x.astype(np.float32) * inverse), top / np.float32(largest)
+
+
+def mean_of_codes(p, v):
+    """Values by weights p (queries, positions), which become codes page by page."""
+    codes, scale = round_codes(v, VALUE_CODES)
+    out = np.zeros((len(p), v.shape[1]))
+    for first in range(0, len(v), PAGE):
+        page = slice(first, first + PAGE)
+        weights, page_scale = round_codes(p[:, page] * scale[page, 0], VALUE_CODES)
+        out += weights.astype(np.float64) @ codes[page] * page_scale
+    return out / p.sum(axis=-1, keepdims=True)
+
+
 def rms_norm(x, weight, eps):
     mean = np.mean(np.square(x), axis=-1, keepdims=True, dtype=x.dtype)
     return x / np.sqrt(mean + x.dtype.type(eps)) * weight
@@ -146,7 +169,7 @@ class Model:
         self.block = {t.name: ACTIVATION_BLOCK.get(t.tensor_type) for t in reader.tensors}
         tensors = gguf.GGUFReader(weights_path).tensors if weights_path else reader.tensors
         self.weights = {t.name: gguf.quants.dequantize(t.data, t.tensor_type) for t in tensors}
-        self.contract = False
+        self.contract = None
 
     def linear(self, x, name):
         weight = name + ".weight"
@@ -168,8 +191,11 @@ class Model:
             q, k = self.norm(q, blk + "attn_q_norm"), self.norm(k, blk + "attn_k_norm")
         angles, magnitude = rope_angles(c, layer, n, self.weights.get("rope_freqs.weight"))
         q, k = (rope(t, angles, magnitude, c.is_interleaved) for t in (q, k))
-        if self.contract:
+        q = q * x.dtype.type(1 / math.sqrt(c.d_key))
+        if self.contract == "f16":
             k, v = (t.astype(np.float16).astype(x.dtype) for t in (k, v))
+        if self.contract == "q16":
+            q, k = (codes * scale for codes, scale in (round_codes(t, KEY_CODES) for t in (q, k)))
 
         distance = np.arange(n)[:, None] - np.arange(n)[None, :]  # query position - key position
         hidden = distance < 0
@@ -179,8 +205,11 @@ class Model:
         out = np.empty((n, c.n_head, c.d_value), x.dtype)
         for head in range(c.n_head):
             kv = head // (c.n_head // c.n_kv)
-            scores = q[:, head] @ k[:, kv].T * x.dtype.type(1 / math.sqrt(c.d_key)) + mask
-            out[:, head] = softmax(scores) @ v[:, kv]
+            scores = q[:, head] @ k[:, kv].T + mask
+            if self.contract == "q16":
+                out[:, head] = mean_of_codes(np.exp(scores - scores.max(axis=-1, keepdims=True)), v[:, kv])
+            else:
+                out[:, head] = softmax(scores) @ v[:, kv]
         return self.linear(out.reshape(n, -1), blk + "attn_output")
 
     def feed_forward(self, x, layer):
@@ -188,7 +217,7 @@ class Model:
         activation = gelu_tanh if self.config.is_gemma else silu
         return self.linear(activation(self.linear(x, blk + "ffn_gate")) * self.linear(x, blk + "ffn_up"), blk + "ffn_down")
 
-    def hidden(self, ids, contract=False):
+    def hidden(self, ids, contract=None):
         """(n, n_embd): the states of all positions after the final norm."""
         self.contract = contract
         x = self.weights["token_embd.weight"][np.asarray(ids)]
@@ -202,11 +231,11 @@ class Model:
             x = x + (self.norm(y, blk + "post_ffw_norm") if self.config.is_gemma else y)
         return self.norm(x, "output_norm")
 
-    def logits(self, ids, contract=False):
+    def logits(self, ids, contract=None):
         """(n, n_vocab): row i holds the logits of the token after ids[i]."""
         return self.linear(self.hidden(ids, contract), "output" if "output.weight" in self.weights else "token_embd")
 
-    def logprobs(self, ids, contract=False):
+    def logprobs(self, ids, contract=None):
         return log_softmax(self.logits(ids, contract).astype(np.float64))
 
 

@@ -4,10 +4,13 @@
  * the same code on a padded copy. Sums keep 32 virtual lanes in four registers. */
 #include "cpu/ops.h"
 
+#include "cpu/isa/avx2_fold.h"
+
 #if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
 
 #include "base/math.h"
 
+#include <float.h>
 #include <immintrin.h>
 
 #define W 8 /* floats in a register */
@@ -145,11 +148,33 @@ static void f32_from_f16(const uint16_t *x, float *out, size_t n) {
     for (; i < n; i++) out[i] = nib_f16_to_f32(x[i]);
 }
 
-static inline float max4(__m256 a, __m256 b, __m256 c, __m256 d) {
-    a = _mm256_max_ps(_mm256_max_ps(a, b), _mm256_max_ps(c, d));
-    __m128 x = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
-    x = _mm_max_ps(x, _mm_movehl_ps(x, x));
-    return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
+static float top(const float *x, size_t n) {
+    const __m256 largest = _mm256_set1_ps(FLT_MAX), magnitude = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff));
+    __m256 best = _mm256_setzero_ps(), broken = best;
+    size_t i = 0;
+    for (; i + W <= n; i += W) {
+        __m256 v = _mm256_and_ps(_mm256_loadu_ps(x + i), magnitude);
+        broken = _mm256_or_ps(broken, _mm256_cmp_ps(v, largest, _CMP_NLE_UQ));
+        best = _mm256_max_ps(best, v);
+    }
+    if (_mm256_movemask_ps(broken)) return INFINITY;
+    float max = max_of(best);
+    for (; i < n; i++) {
+        if (!(fabsf(x[i]) <= FLT_MAX)) return INFINITY;
+        max = fabsf(x[i]) > max ? fabsf(x[i]) : max;
+    }
+    return max;
+}
+
+static void codes(const float *x, float inverse, int16_t *out, size_t stride, size_t n) {
+    size_t i = 0;
+    for (; i + W <= n; i += W) {
+        __m256i c = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + i), _mm256_set1_ps(inverse)));
+        int16_t code[W];
+        _mm_storeu_si128((__m128i *)(void *)code, _mm_packs_epi32(_mm256_castsi256_si128(c), _mm256_extracti128_si256(c, 1)));
+        for (size_t j = 0; j < W; j++) out[(i + j) * stride] = code[j];
+    }
+    for (; i < n; i++) out[i * stride] = (int16_t)_mm_cvtss_si32(_mm_set_ss(x[i] * inverse));
 }
 
 static void block_max(const float *x, float *best, size_t n) {
@@ -196,6 +221,7 @@ const nib_cpu_ops nib_cpu_ops_avx2 = {
     .gelu_mul = gelu_mul,         .rope_halves = rope_halves,
     .rope_pairs = rope_pairs,     .block_max = block_max,
     .f16_from_f32 = f16_from_f32, .f32_from_f16 = f32_from_f16,
+    .top = top,                   .codes = codes,
     .page_softmax = page_softmax, .page = nib_cpu_pages_avx2,
 };
 

@@ -4,17 +4,16 @@
  * virtual lanes in two registers. */
 #include "cpu/ops.h"
 
+#include "cpu/isa/avx512_fold.h"
+
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 
 #include "base/math.h"
 
+#include <float.h>
 #include <immintrin.h>
 
 #define W 16 /* floats in a register */
-
-static inline __mmask16 rest(size_t n) {
-    return n >= W ? (__mmask16)0xffff : (__mmask16)((1u << n) - 1);
-}
 
 /* exp is p * 2^n: p, and n as a float. */
 static inline __m512 exp16_parts(__m512 x, __m512 *n) {
@@ -142,11 +141,26 @@ static void f32_from_f16(const uint16_t *x, float *out, size_t n) {
     }
 }
 
-static inline float max_of(__m512 a) {
-    __m256 y = _mm256_max_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
-    __m128 x = _mm_max_ps(_mm256_castps256_ps128(y), _mm256_extractf128_ps(y, 1));
-    x = _mm_max_ps(x, _mm_movehl_ps(x, x));
-    return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
+static float top(const float *x, size_t n) {
+    const __m512 largest = _mm512_set1_ps(FLT_MAX);
+    __m512 best = _mm512_setzero_ps();
+    __mmask16 broken = 0;
+    for (size_t i = 0; i < n; i += W) {
+        __m512 v = _mm512_abs_ps(_mm512_maskz_loadu_ps(rest(n - i), x + i));
+        broken |= _mm512_cmp_ps_mask(v, largest, _CMP_NLE_UQ);
+        best = _mm512_max_ps(best, v);
+    }
+    return broken ? INFINITY : max_of(best);
+}
+
+static void codes(const float *x, float inverse, int16_t *out, size_t stride, size_t n) {
+    const __m512 f = _mm512_set1_ps(inverse);
+    for (size_t i = 0; i < n; i += W) {
+        __mmask16 m = rest(n - i);
+        _Alignas(32) int16_t c[W];
+        _mm256_store_si256((__m256i *)c, _mm512_cvtsepi32_epi16(_mm512_cvtps_epi32(_mm512_mul_ps(_mm512_maskz_loadu_ps(m, x + i), f))));
+        for (size_t j = 0; j < W && j < n - i; j++) out[(i + j) * stride] = c[j];
+    }
 }
 
 static void block_max(const float *x, float *best, size_t n) {
@@ -156,26 +170,6 @@ static void block_max(const float *x, float *best, size_t n) {
     }
 }
 
-static inline __m512 unpack_low(__m512 a, __m512 b) {
-    return _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
-}
-
-static inline __m512 unpack_high(__m512 a, __m512 b) {
-    return _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
-}
-
-/* Sixteen registers folded at once, each as max_of or tree_sum folds one: lane j is of x[ROW(j)]. */
-#define ROW(j) (4 * ((j) % 4) + (j) / 4)
-#define FOLD16(NAME, OP)                                                                                               \
-    static inline __m512 NAME(__m512 *x) {                                                                             \
-        for (int i = 0; i < 16; i += 2)                                                                                \
-            x[i / 2] = OP(_mm512_shuffle_f32x4(x[i], x[i + 1], 0x44), _mm512_shuffle_f32x4(x[i], x[i + 1], 0xee));     \
-        for (int i = 0; i < 8; i += 2)                                                                                 \
-            x[i / 2] = OP(_mm512_shuffle_f32x4(x[i], x[i + 1], 0x88), _mm512_shuffle_f32x4(x[i], x[i + 1], 0xdd));     \
-        for (int i = 0; i < 4; i += 2) x[i / 2] = OP(unpack_low(x[i], x[i + 1]), unpack_high(x[i], x[i + 1]));         \
-        return OP(_mm512_shuffle_ps(x[0], x[1], 0x88), _mm512_shuffle_ps(x[0], x[1], 0xdd));                           \
-    }
-FOLD16(max16, _mm512_max_ps)
 FOLD16(sum16, _mm512_add_ps)
 
 static inline __m512 max_lanes(const float *p) {
@@ -227,6 +221,7 @@ const nib_cpu_ops nib_cpu_ops_avx512 = {
     .gelu_mul = gelu_mul,         .rope_halves = rope_halves,
     .rope_pairs = rope_pairs,     .block_max = block_max,
     .f16_from_f32 = f16_from_f32, .f32_from_f16 = f32_from_f16,
+    .top = top,                   .codes = codes,
     .page_softmax = page_softmax, .page = nib_cpu_pages_avx512,
 };
 

@@ -7,6 +7,7 @@
 #include "base/math.h"
 
 #include <arm_neon.h>
+#include <float.h>
 
 #define W 4 /* floats in a register */
 
@@ -148,6 +149,20 @@ static inline float max_of(const float *s) {
     return vmaxnmvq_f32(x);
 }
 
+static float top(const float *x, size_t n) {
+    float32x4_t best = vdupq_n_f32(0);
+    size_t i = 0;
+    for (; i + W <= n; i += W) best = vmaxq_f32(best, vabsq_f32(vld1q_f32(x + i))); /* of NaN and a number: NaN */
+    float max = vmaxvq_f32(best);
+    for (; i < n && max <= FLT_MAX; i++)
+        if (!(fabsf(x[i]) <= max)) max = fabsf(x[i]);
+    return max <= FLT_MAX ? max : INFINITY;
+}
+
+static void codes(const float *x, float inverse, int16_t *out, size_t stride, size_t n) {
+    for (size_t i = 0; i < n; i++) out[i * stride] = (int16_t)vcvtns_s32_f32(x[i] * inverse);
+}
+
 static void block_max(const float *x, float *best, size_t n) {
     for (size_t b = 0; b < n / NIB_BLOCK_VALUES; b++, x += NIB_BLOCK_VALUES) {
         float32x4_t v = vld1q_f32(x);
@@ -188,5 +203,6 @@ const nib_cpu_ops nib_cpu_ops_neon = {
     .gelu_mul = gelu_mul,         .rope_halves = rope_halves,
     .rope_pairs = rope_pairs,     .block_max = block_max,
     .f16_from_f32 = f16_from_f32, .f32_from_f16 = f32_from_f16,
+    .top = top,                   .codes = codes,
     .page_softmax = page_softmax, .page = nib_cpu_pages_neon,
 };

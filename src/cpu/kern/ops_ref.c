@@ -3,6 +3,8 @@
 
 #include "base/math.h"
 
+#include <float.h>
+
 #define LANES 32
 
 /* The one tree of all sums. */
@@ -69,6 +71,19 @@ static void f32_from_f16(const uint16_t *x, float *out, size_t n) {
     for (size_t i = 0; i < n; i++) out[i] = nib_f16_to_f32(x[i]);
 }
 
+static float top(const float *x, size_t n) {
+    float best = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!(fabsf(x[i]) <= FLT_MAX)) return INFINITY;
+        best = fabsf(x[i]) > best ? fabsf(x[i]) : best;
+    }
+    return best;
+}
+
+static void codes(const float *x, float inverse, int16_t *out, size_t stride, size_t n) {
+    for (size_t i = 0; i < n; i++) out[i * stride] = (int16_t)rintf(x[i] * inverse);
+}
+
 static void page_scores(const void *page, const nib_cpu_page_queries *queries, size_t head_dim, float *s) {
     const float *k = page, *const *q = queries->q;
     for (size_t j = 0; j < queries->n; j++, s += NIB_PAGE_POS) {
@@ -108,5 +123,6 @@ const nib_cpu_ops nib_cpu_ops_scalar = {
     .gelu_mul = gelu_mul,         .rope_halves = rope_halves,
     .rope_pairs = rope_pairs,     .block_max = block_max,
     .f16_from_f32 = f16_from_f32, .f32_from_f16 = f32_from_f16,
+    .top = top,                   .codes = codes,
     .page_softmax = page_softmax, .page = pages,
 };
