@@ -81,16 +81,16 @@ static bool usable_always(void) {
 /* X(name, usable, ops, mm, q16), best first. */
 #if defined(__x86_64__)
 #define LEVELS_X86(X)                                                                                                  \
-    X(amx, usable_amx, nib_cpu_ops_avx512, nib_cpu_mm_amx, nib_cpu_q16_avx512)                                                             \
-    X(avx512, usable_avx512, nib_cpu_ops_avx512, nib_cpu_mm_avx512, nib_cpu_q16_avx512)                                                    \
-    X(avxvnni, usable_avxvnni, nib_cpu_ops_avx2, nib_cpu_mm_avxvnni, nib_cpu_q16_avxvnni)                                                   \
+    X(amx, usable_amx, nib_cpu_ops_avx512, nib_cpu_mm_amx, nib_cpu_q16_avx512)                                         \
+    X(avx512, usable_avx512, nib_cpu_ops_avx512, nib_cpu_mm_avx512, nib_cpu_q16_avx512)                                \
+    X(avxvnni, usable_avxvnni, nib_cpu_ops_avx2, nib_cpu_mm_avxvnni, nib_cpu_q16_avxvnni)                              \
     X(avx2, usable_avx2, nib_cpu_ops_avx2, nib_cpu_mm_avx2, nib_cpu_q16_avx2)
 #else
 #define LEVELS_X86(X)
 #endif
 #if defined(__aarch64__) && defined(__linux__)
 #define LEVELS_ARM(X)                                                                                                  \
-    X(neon_i8mm, usable_neon_i8mm, nib_cpu_ops_neon, nib_cpu_mm_neon_i8mm, nib_cpu_q16_neon)                                             \
+    X(neon_i8mm, usable_neon_i8mm, nib_cpu_ops_neon, nib_cpu_mm_neon_i8mm, nib_cpu_q16_neon)                           \
     X(neon, usable_neon, nib_cpu_ops_neon, nib_cpu_mm_neon, nib_cpu_q16_neon)
 #else
 #define LEVELS_ARM(X)

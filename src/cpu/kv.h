@@ -1,8 +1,9 @@
 /* cpu/kv.h - memory of the KV cache: turns (layer, page, head) into keys and values.
  *
  * A page holds 32 positions. Keys stand dimension-major ([k_dim][32]: lane = position), values position-major
- * ([32][v_dim]). Types: f32; f16; q8_0 (int8 with an f16 scale per 32 dimensions of a position); q16, in an order of its own (cpu/q16.h). Page numbers come from
- * kv/pool; memory is reserved at once and touched as it is used. Different pages may be used by different threads. */
+ * ([32][v_dim]). Types: f32; f16; q8_0 (int8 with an f16 scale per 32 dimensions of a position); q16, in an order of its own
+ * (cpu/q16.h). Page numbers come from kv/pool; memory is reserved at once and touched as it is used. Different
+ * pages may be used by different threads. */
 #ifndef NIB_CPU_KV_H
 #define NIB_CPU_KV_H
 

@@ -26,9 +26,9 @@ typedef struct nib_cpu_page_sums {
 
 typedef struct nib_cpu_page_queries {
     size_t n;
-    const float *const *q; /* [n] queries of head_dim */
+    const float *const *q; /* [n] queries of head_dim; not of Q16 */
     const void *next;      /* as above */
-    const int16_t *codes;  /* the same as codes, with their scales: cpu/q16.h */
+    const int16_t *codes;  /* Q16: [n] queries as codes, nib_q16_stride(head_dim) apart, and their scales: cpu/q16.h */
     const float *scale;
 } nib_cpu_page_queries;
 

@@ -1,7 +1,7 @@
 /* cpu/isa/avx2_q16.h - attention over pages of 16-bit codes (cpu/q16.h) with registers of 256 bits.
  *
- * A unit that includes this defines add_products (a + x * y, of the pairs of a lane) and names its table by Q16. Scores: lanes are positions,
- * four registers a query. Values: lanes are dimensions. Two queries share what is loaded: more sums do not fit the 16 registers. */
+ * A unit that includes this defines add_products (a + x * y, of the pairs of a lane) and its table. Scores: lanes are positions, four
+ * registers a query. Values: lanes are dimensions. Two queries share what is loaded: more sums do not fit the 16 registers. */
 #ifndef NIB_CPU_ISA_AVX2_Q16_H
 #define NIB_CPU_ISA_AVX2_Q16_H
 
@@ -90,7 +90,8 @@ INL void make_weights(weights *w, int q, const float *p, const float *scale) {
 }
 
 /* n_reg registers of dimensions from d on, for n queries from j on. */
-INL void values_n(int n, int n_reg, const int16_t *v, const nib_cpu_page_sums *sums, const weights *w, size_t j, size_t d, size_t head_dim) {
+INL void values_n(int n, int n_reg, const int16_t *v, const nib_cpu_page_sums *sums, const weights *w, size_t j, size_t d,
+                  size_t head_dim) {
     __m256i a[MAX_Q][4], y[MAX_Q];
     UNROLL for (int q = 0; q < n; q++) {
         UNROLL for (int e = 0; e < n_reg; e++) a[q][e] = _mm256_setzero_si256();

@@ -159,4 +159,6 @@ static void values(const void *page, const nib_cpu_page_sums *sums, size_t head_
 
 const nib_cpu_page_ops nib_cpu_q16_avx512 = {scores, values};
 
+#else
+typedef int nib_cpu_avx512_q16_unavailable; /* a translation unit may not be empty */
 #endif

@@ -77,7 +77,8 @@ INL void make_weights(weights *w, int q, const float *p, const float *scale) {
 }
 
 /* 8 * n_reg dimensions from d on, for n queries from j on. */
-INL void values_n(int n, int n_reg, const int16_t *v, const nib_cpu_page_sums *sums, const weights *w, size_t j, size_t d, size_t head_dim) {
+INL void values_n(int n, int n_reg, const int16_t *v, const nib_cpu_page_sums *sums, const weights *w, size_t j, size_t d,
+                  size_t head_dim) {
     int32x4_t a[MAX_Q][8];
     UNROLL for (int q = 0; q < n; q++) {
         UNROLL for (int e = 0; e < 2 * n_reg; e++) a[q][e] = vdupq_n_s32(0);
