@@ -174,7 +174,7 @@ static nib_status print_plan(inspect_state *t, nib_error *err) {
     }
     double decode_mega = (double)decode_macs / 1e6, prefill_mega = (double)prefill_macs / 1e6;
     nib_cli_out_printf(&t->out, "  one decode step        %14.3f million MACs, reads %llu bytes of weights, and %llu "
-                       "bytes of cache for each position\n", decode_mega, bytes, kv);
+                       "bytes of f16 cache for each position\n", decode_mega, bytes, kv);
     nib_cli_out_printf(&t->out, "  a 512-token prefill    %14.3f million MACs, %.3f a token\n", prefill_mega,
                        prefill_mega / (double)prefill.n_tok);
     return NIB_OK;
@@ -218,7 +218,7 @@ typedef struct at_best {
 static nib_status judge_machine(const inspect_state *t, at_best *out, nib_error *err) {
     nib_cli_limit limit;
     NIB_TRY(nib_cli_machine_read(&limit, t->s.opt->machine, err));
-    nib_cli_cache cache = nib_cli_cache_of(t->s.model, "q16", "q16");
+    nib_cli_cache cache = nib_cli_cache_of(t->s.model, "f16", "f16");
     nib_cli_work one = nib_cli_plan_work(t->s.model, decode, cache), many = nib_cli_plan_work(t->s.model, prefill, cache);
     out->decode_tok_s = 1 / nib_cli_bound(&one, &limit, NULL);
     out->prefill_tok_s = (double)prefill.n_tok / nib_cli_bound(&many, &limit, NULL);

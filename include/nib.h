@@ -548,7 +548,7 @@ typedef struct nib_context_config {
     uint32_t n_ubatch;   /* tokens computed at once; default 512 */
     uint32_t n_logits;   /* most rows of logits in one nib_decode; default 32, at least n_seq */
     int n_threads;       /* 0: nib_cpu_count() */
-    const char *k_type, *v_type; /* "q16" (default): 16-bit codes with a scale for each head and position; "f16", "f32", "q8_0" */
+    const char *k_type, *v_type; /* "f16" (default), "f32", "q8_0"; "q16": 16-bit codes with a scale for each head and position */
     bool profile;        /* keep the time of each step: nib_context_step_ms */
     bool (*abort)(void *user); /* asked between steps; true stops nib_decode with NIB_E_CANCELLED. NULL: never */
     void *user;
@@ -661,7 +661,7 @@ typedef struct nib_meter_config {
     const nib_step_info *step;
     uint32_t n_tok;            /* STEP: rows; attention: in consecutive positions of n_seq sequences; default 1 */
     uint32_t n_seq, n_past;    /* attention: sequences (default 1), positions that each holds already (default 0) */
-    const char *k_type, *v_type; /* attention: of the cache; NULL: "q16" */
+    const char *k_type, *v_type; /* attention: of the cache; NULL: "f16" */
 } nib_meter_config;
 #define NIB_METER_CONFIG_INIT                                                                                          \
     {sizeof(nib_meter_config), NIB_METER_READ, NULL, 0, UINT64_C(1) << 28, NULL, 1, 1, 0, NULL, NULL}

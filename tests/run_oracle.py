@@ -24,6 +24,7 @@ TINY_MEDIAN, TINY_MAX = 2e-4, 3e-1
 REAL_MEAN, REAL_MAX = 2e-1, 2.0
 VECTOR_BOUND, REAL_COSINE = 1e-5, 0.995  # of a float32 model: the largest difference; of a real one: the least similarity
 F32_KV = ["-ctk", "f32", "-ctv", "f32"]
+Q16_KV = ["-ctk", "q16", "-ctv", "q16"]
 
 WIDE = {"n_embd": 256, "n_ff": 512, "head_dim": 64}  # rows of whole super-blocks
 TINY = [  # what it shows, fields of tests/support/tiny.h, length of the text
@@ -93,7 +94,7 @@ def run_tiny(args, report, folder):
         answer, = score(args.nib, path, [ids], 50, F32_KV)
         model = forward.Model(path)
         compare(report, f"{what}, F32", model.logprobs(ids), answer, F32_BOUND, F32_BOUND)
-        answer, = score(args.nib, path, [ids], 50)
+        answer, = score(args.nib, path, [ids], 50, Q16_KV)
         compare(report, f"{what}, F32, cache q16", model.logprobs(ids, contract="q16"), answer, F32_BOUND, F32_BOUND)
         if what in ("llama", "gemma3: windows"):
             compare_vectors(report, args, path, model, ids, True)

@@ -40,8 +40,8 @@ def main(nib, models):
         print("only the scalar level: skipped")
         return 77
     n = 0
-    caches = ("q16", "f16", "f32", "q8_0")
-    for model, kv in [(models[0], kv) for kv in caches] + [(model, "q16") for model in models[1:]]:
+    caches = ("f16", "f32", "q8_0", "q16")
+    for model, kv in [(models[0], kv) for kv in caches] + [(model, kv) for model in models[1:] for kv in ("f16", "q16")]:
         cache = ("-ctk", kv, "-ctv", kv)
         want = logits_hash(nib, model, *cache, "--isa", "scalar", "-ub", "1")
         for level, (threads, chunk) in itertools.product(levels, (("1", "512"), ("2", "512"), ("3", "7"))):

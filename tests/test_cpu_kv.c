@@ -212,9 +212,9 @@ static void test_errors(void **state) {
     nib_error err;
     nib_cpu_kv kv;
     const nib_cpu_kv_type *t;
-    assert_string_equal(type_of(NULL)->name, "q16");
+    assert_string_equal(type_of(NULL)->name, "f16");
     assert_int_equal(nib_cpu_kv_type_find(&t, "q4_0", &err), NIB_E_ARG);
-    assert_string_equal(err.message, "KV cache type \"q4_0\": nib knows q16, f16, f32 and q8_0");
+    assert_string_equal(err.message, "KV cache type \"q4_0\": nib knows f16, f32, q8_0 and q16");
     nib_plan_kv_layer layers[] = {{2, 48, 64}};
     nib_plan plan;
     make_plan(&plan, layers, 1);

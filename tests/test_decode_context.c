@@ -159,7 +159,7 @@ static void compare_all(const tiny_model *m, const char *kv) {
             ctx = context(&f, c);
             feed_among(&f, ctx, ways[k].others, 0, 0, 0, N_TOK, ways[k].chunk, got);
             snprintf(what, sizeof what, "%s %s %s kv %s chunk %u threads %d others %u", m->arch, m->type, *isa,
-                     kv ? kv : "q16", ways[k].chunk, ways[k].threads, ways[k].others);
+                     kv ? kv : "f16", ways[k].chunk, ways[k].threads, ways[k].others);
             assert_same(want, got, N_TOK, what);
             n_compared++;
             nib_context_free(ctx);

@@ -221,7 +221,7 @@ static void test_refused(void **state) {
     c = init, c.n_ubatch = 0, refuses(f->model, &c, NIB_E_ARG, "n_ubatch is 0, expected 1 to 65536");
     c = init, c.n_ctx = (1u << 28) + 1, refuses(f->model, &c, NIB_E_ARG, "n_ctx is 268435457, expected at most 268435456");
     c = init, c.n_threads = -1, refuses(f->model, &c, NIB_E_ARG, "n_threads is -1, expected 0 to 1024");
-    c = init, c.k_type = "q4_0", refuses(f->model, &c, NIB_E_ARG, "KV cache type \"q4_0\": nib knows q16, f16, f32 and q8_0");
+    c = init, c.k_type = "q4_0", refuses(f->model, &c, NIB_E_ARG, "KV cache type \"q4_0\": nib knows f16, f32, q8_0 and q16");
     c = init, c.n_ctx = 64, c.v_type = "", refuses(f->model, &c, NIB_E_ARG, "KV cache type \"\"");
 }
 

@@ -83,7 +83,7 @@ static void test_attention(void **state) {
     nib_meter *meter = open_meter(&config);
     assert_true(nib_meter_steps(meter) == 1);
     assert_true(nib_meter_macs(meter) == 2 * 6 * 32 * (101 + 102 + 103));
-    assert_true(nib_meter_bytes(meter) == 103 * 2 * 2 * (32 * 2 + 4)); /* codes and scales of two heads */
+    assert_true(nib_meter_bytes(meter) == 103 * 2 * 2 * 32 * 2); /* f16 keys and values of two heads */
     runs(meter, 2);
     config.n_tok = config.n_seq = 4;
     config.k_type = config.v_type = "q8_0";

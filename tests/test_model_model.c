@@ -63,8 +63,8 @@ static void test_getters(void **state) {
             assert_int_equal(nib_model_n_embd(model), 64);
             assert_int_equal(nib_model_n_layer(model), 2);
             assert_int_equal(nib_model_n_params(model), count_elements(file));
-            assert_int_equal(nib_model_kv_bytes_per_token(model, NULL, NULL), 2 * 2 * 2 * (32 * 2 + 4));
-            assert_int_equal(nib_model_kv_bytes_per_token(model, "f16", "f16"), 2 * 2 * 2 * 32 * 2);
+            assert_int_equal(nib_model_kv_bytes_per_token(model, NULL, NULL), 2 * 2 * (32 + 32) * 2);
+            assert_int_equal(nib_model_kv_bytes_per_token(model, "q16", "q16"), 2 * 2 * 2 * (32 * 2 + 4));
             assert_int_equal(nib_model_kv_bytes_per_token(model, "f32", "q8_0"), 2 * 2 * (32 * 4 + 34));
             assert_int_equal(nib_model_kv_bytes_per_token(model, "f32", "q9"), 0);
             uint64_t bytes = 0;

@@ -167,10 +167,10 @@ static const float *q16_load_values(const void *page, float *scratch, size_t dim
 }
 
 static const nib_cpu_kv_type types[] = {
-    {"q16", NIB_CPU_KV_Q16, 1, q16_key_bytes, q16_value_bytes, q16_store_key, q16_store_value, q16_load_keys, q16_load_values},
     {"f16", NIB_CPU_KV_F16, 1, f16_bytes, f16_bytes, f16_store_key, f16_store_value, f16_load, f16_load},
     {"f32", NIB_CPU_KV_F32, 1, f32_bytes, f32_bytes, f32_store_key, f32_store_value, f32_load, f32_load},
     {"q8_0", NIB_CPU_KV_Q8_0, Q8_BLOCK, q8_bytes, q8_bytes, q8_store_key, q8_store_value, q8_load_keys, q8_load_values},
+    {"q16", NIB_CPU_KV_Q16, 1, q16_key_bytes, q16_value_bytes, q16_store_key, q16_store_value, q16_load_keys, q16_load_values},
 };
 
 nib_status nib_cpu_kv_type_find(const nib_cpu_kv_type **out, const char *name, nib_error *err) {
@@ -181,7 +181,7 @@ nib_status nib_cpu_kv_type_find(const nib_cpu_kv_type **out, const char *name, n
             *out = &types[i];
             return NIB_OK;
         }
-    return nib_fail(err, NIB_E_ARG, "KV cache type \"%.40s\": nib knows q16, f16, f32 and q8_0", name);
+    return nib_fail(err, NIB_E_ARG, "KV cache type \"%.40s\": nib knows f16, f32, q8_0 and q16", name);
 }
 
 static size_t layer_bytes(const nib_plan_kv_layer *l, const nib_cpu_kv_type *k, const nib_cpu_kv_type *v) {

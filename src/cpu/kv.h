@@ -23,7 +23,7 @@ typedef struct nib_cpu_kv_type {
     const float *(*load_values)(const void *page, float *scratch, size_t dim, const nib_cpu_ops *ops);
 } nib_cpu_kv_type;
 
-/* NULL name: q16. NIB_E_ARG names what there is. */
+/* NULL name: f16. NIB_E_ARG names what there is. */
 nib_status nib_cpu_kv_type_find(const nib_cpu_kv_type **out, const char *name, nib_error *err);
 
 typedef struct nib_cpu_kv {

@@ -53,7 +53,7 @@ class Usage(Case):
                            (("--temp", "inf"), "expected a number"), (("-n", "1.5"), "expected a whole number"),
                            (("-n", "-2"), "from -1"), (("-n", "99999999999"), "to 2147483647"), (("-c", "x"), "whole"),
                            (("-b", "0"), "from 1"), (("--mirostat", 3), "from 0 to 2"), (("-s", "-2"), "from -1"),
-                           (("-s", "4294967296"), "to 4294967295"), (("-ctk", "q5_0"), "q16|f16|f32|q8_0"),
+                           (("-s", "4294967296"), "to 4294967295"), (("-ctk", "q5_0"), "f16|f32|q8_0|q16"),
                            (("-l", "5"), "ID+BIAS"), (("-l", "5+x"), "bias"), (("-l", "x+1"), "ID+BIAS"),
                            (("--load-mode", "fast"), "mmap"), (("--color", "on", "x"), "unexpected argument"),
                            (("-c", 1 << 30), "to 268435456"), (("-ub", 1 << 17), "to 65536"), (("--temp", ""), "--temp '': expected a number"),
@@ -180,7 +180,7 @@ class Help(Case):
             self.skipTest("bash is not there")
         self.assertEqual(self.complete("nib", "tok"), ["tokenize"])
         self.assertEqual(self.complete("nib", "--top-k"), ["--top-k"])
-        self.assertEqual(self.complete("nib", "-m", "x", "--cache-type-k", "q"), ["q16", "q8_0"])
+        self.assertEqual(self.complete("nib", "-m", "x", "--cache-type-k", "q"), ["q8_0", "q16"])
         self.assertIn("--plan", self.complete("nib", "inspect", "--"))
         self.assertNotIn("--temp", self.complete("nib", "inspect", "--"))
 

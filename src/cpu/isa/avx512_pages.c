@@ -105,8 +105,11 @@ INL void values_all_dims(nib_cpu_kv_form form, int n, const void *v, const nib_c
 INL void values(nib_cpu_kv_form form, const void *v, const nib_cpu_page_sums *sums, size_t head_dim) {
     size_t j = 0, n = sums->n;
     for (; n - j >= MAX_SUMS; j += MAX_SUMS) values_all_dims(form, MAX_SUMS, v, sums, j, head_dim);
-    for (; n - j >= 3; j += 3) values_all_dims(form, 3, v, sums, j, head_dim);
-    for (; j < n; j++) values_all_dims(form, 1, v, sums, j, head_dim);
+    if (n - j == 5) values_all_dims(form, 5, v, sums, j, head_dim);
+    if (n - j == 4) values_all_dims(form, 4, v, sums, j, head_dim);
+    if (n - j == 3) values_all_dims(form, 3, v, sums, j, head_dim);
+    if (n - j == 2) values_all_dims(form, 2, v, sums, j, head_dim);
+    if (n - j == 1) values_all_dims(form, 1, v, sums, j, head_dim);
 }
 
 PAGES(avx512)
