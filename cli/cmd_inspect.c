@@ -154,7 +154,7 @@ static nib_status plan_totals(const nib_model *model, uint64_t *decode_macs, uin
 
 static nib_status print_plan(inspect_state *t, nib_error *err) {
     const nib_model *model = t->s.model;
-    unsigned long long bytes = nib_model_bytes_per_token(model), kv = nib_model_kv_bytes_per_token(model, NULL, NULL);
+    unsigned long long bytes = nib_model_bytes_per_token(model), kv = nib_model_kv_bytes_per_token(model, "f16", "f16");
     uint64_t decode_macs, prefill_macs;
     NIB_TRY(plan_totals(model, &decode_macs, &prefill_macs, err));
     nib_cli_out_printf(&t->out, "\nplan        %s, %zu steps; TOK: tokens of the batch, OUT: rows with logits\n",
@@ -205,7 +205,7 @@ static nib_status plan_json(const nib_model *model, json_t *out, nib_error *err)
     nib_cli_json_set_int(o, "decode_macs", decode_macs);
     nib_cli_json_set_int(o, "prefill_512_macs", prefill_macs);
     nib_cli_json_set_int(o, "bytes_per_token", nib_model_bytes_per_token(model));
-    nib_cli_json_set_int(o, "kv_bytes_per_position", nib_model_kv_bytes_per_token(model, NULL, NULL));
+    nib_cli_json_set_int(o, "kv_bytes_per_position", nib_model_kv_bytes_per_token(model, "f16", "f16"));
     return NIB_OK;
 }
 

@@ -123,7 +123,7 @@ static nib_status measure(nib_cli_limits *out, int n_threads, nib_error *err) {
     return status;
 }
 
-#define FORM "2" /* of what is kept: raised when figures mean something else */
+#define FORM "3" /* of what is kept: raised when figures mean something else */
 
 /* The file of this machine: another processor (an emulated one has the name of the real one, but other levels), other CPUs
  * allowed, another version of nib or form have another one. */

@@ -104,7 +104,7 @@ def run_tiny(args, report, folder):
             # Many short texts: a code that flipped in one does not reach the others.
             texts = rng.integers(3, 300, (40, 3))
             model = forward.Model(path)
-            for cache in ("q16", "f16") if type_name in ("F16", "Q4_0") else ("q16",):
+            for cache in ("f16", "q16") if type_name in ("F16", "Q4_0", "Q4_K") else ("f16",):
                 answers = score(args.nib, path, texts, 50, ["-ctk", cache, "-ctv", cache])
                 rows = np.concatenate([distances(model.logprobs(ids, contract=cache), answer).max(axis=1)
                                        for ids, answer in zip(texts, answers)])

@@ -2,7 +2,7 @@
 
 usage: same_bits.py NIB MODEL.gguf...
 
-For each type of KV cache (f16 alone after the first model), the scalar level one token at a time is the reference; `--logits-hash` of every other way must be
+For each type of KV cache (f16 and q16 alone after the first model), the scalar level one token at a time is the reference; `--logits-hash` of every other way must be
 equal. Levels that this machine lacks are named. Exit status 1 on the first difference, 77 without models.
 """
 import itertools

@@ -138,6 +138,8 @@ static void attention_ops(const nib_cpu_ops *o, const nib_cpu_ops *s) {
             if (i % 32 < i / 32 % 5 || i % 32 >= 32 - i / 32 % 3) a[i] = -INFINITY;
             else if (i % 7 == 0) a[i] -= 80.0f + (float)(i % 11); /* about where exp becomes 0 */
         for (size_t j = 0; j < n; j += 3) ma[j] = -INFINITY, la[j] = 0;
+        for (size_t j = 0; n > 20 && j < n; j += 2) a[j * 32 + j * 5 % 32] = NAN; /* does not count as the largest, at any place */
+        for (size_t j = 1; n > 20 && j < n; j += 8) a[j * 32 + 31] = NAN, ma[j] = -INFINITY;
         memcpy(b, a, sizeof b), memcpy(mb, ma, sizeof mb), memcpy(lb, la, sizeof lb);
         s->page_softmax(n, a, ma, la, ca), o->page_softmax(n, b, mb, lb, cb);
         same(a, b, n * 32), same(ma, mb, n), same(la, lb, n), same(ca, cb, n);

@@ -1,7 +1,7 @@
 /* cpu/fetch.h - asking for memory before it is needed, where the hardware does not: it stops at every page of 4 KiB.
  *
- * What is read in order is asked for twice, 2 KiB ahead into L1 and NIB_CPU_FAR further on into L2, where three times as many lines can be
- * on their way: memory answers as late as a core could read 2 to 10 KiB (docs/PERFORMANCE.md). */
+ * On x86-64 what is read in order is asked for twice, 2 KiB ahead into L1 and NIB_CPU_FAR further on into L2, where three times as
+ * many lines can be on their way: memory answers as late as a core could read 2 to 10 KiB (docs/PERFORMANCE.md). */
 #ifndef NIB_CPU_FETCH_H
 #define NIB_CPU_FETCH_H
 

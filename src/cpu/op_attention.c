@@ -3,7 +3,8 @@
  * For every query the arithmetic depends on absolute positions alone: pages of 32 in ascending order with an online
  * softmax (arXiv 1805.02867), segments of 512 positions each from scratch, merged in ascending order. So it does not
  * matter which queries share a page, how many tokens came with them, or which thread ran a segment. Positions outside
- * the window or after the token are left out, not multiplied by zero: what lies there may be anything.
+ * the window or after the token are left out, not multiplied by zero (but codes of q16 are: whole numbers): what lies there may
+ * be anything.
  *
  * Where every token is of another sequence, the heads' norms, rope and storing before it are done here as well: no other thread needs
  * what a unit makes of its heads, so nobody has to be waited for.

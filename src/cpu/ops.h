@@ -17,7 +17,7 @@ typedef enum nib_cpu_kv_form { NIB_CPU_KV_F32, NIB_CPU_KV_F16, NIB_CPU_KV_Q8_0, 
 /* Queries that add values of a page to their sums. */
 typedef struct nib_cpu_page_sums {
     size_t n;
-    size_t first, last;  /* positions of the page that they see */
+    size_t first, last;  /* positions of the page that they see; Q16: that any of them sees, with p = 0 where it does not */
     const float *p;      /* [n][32] weights */
     const float *corr;   /* [n] factors of the sums so far */
     float *const *acc;   /* [n] sums of head_dim */
@@ -33,7 +33,8 @@ typedef struct nib_cpu_page_queries {
 } nib_cpu_page_queries;
 
 /* Attention over one page of a type of cache, as it lies in memory (cpu/kv.h). F32 and Q16 are there on every level; another
- * type without functions is turned into floats first: the same bits. Q16 has an arithmetic of its own (cpu/q16.h). */
+ * type without functions is turned into floats first: the same bits. What is said below is not of Q16, which
+ * has an arithmetic of its own (cpu/q16.h). */
 typedef struct nib_cpu_page_ops {
     /* s[j * 32 + i] = sum over d ascending, by fma from +0, of q[j][d] * k[d][i]. */
     void (*scores)(const void *k, const nib_cpu_page_queries *queries, size_t head_dim, float *s);

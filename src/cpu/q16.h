@@ -23,7 +23,8 @@
 #define NIB_Q16_LEAST 1e-30f  /* a vector with smaller numbers is 0 */
 
 /* The scale of a vector by its largest magnitude, and the factor that makes codes of it. A vector with NaN or infinity has codes 0 and
- * scale INFINITY: NaN comes out. */
+ * scale INFINITY: NaN comes out
+ * (of a value only where its p is not 0). */
 static inline float nib_q16_scale(float top, float largest, float *inverse) {
     *inverse = top >= NIB_Q16_LEAST && top <= FLT_MAX ? largest / top : 0;
     return top >= NIB_Q16_LEAST ? top / largest : 0;

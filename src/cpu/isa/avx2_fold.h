@@ -5,6 +5,7 @@
 #if defined(__AVX2__)
 
 #include <immintrin.h>
+#include <math.h>
 
 static inline float max_of(__m256 a) {
     __m128 x = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
@@ -12,8 +13,11 @@ static inline float max_of(__m256 a) {
     return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
 }
 
+/* NaN does not count: the instruction takes its second operand then. */
 static inline float max4(__m256 a, __m256 b, __m256 c, __m256 d) {
-    return max_of(_mm256_max_ps(_mm256_max_ps(a, b), _mm256_max_ps(c, d)));
+    const __m256 least = _mm256_set1_ps(-INFINITY);
+    a = _mm256_max_ps(a, _mm256_max_ps(b, least));
+    return max_of(_mm256_max_ps(a, _mm256_max_ps(c, _mm256_max_ps(d, least))));
 }
 
 #endif

@@ -172,8 +172,9 @@ static void block_max(const float *x, float *best, size_t n) {
 
 FOLD16(sum16, _mm512_add_ps)
 
+/* NaN does not count: the instruction takes its second operand then. */
 static inline __m512 max_lanes(const float *p) {
-    return _mm512_max_ps(_mm512_loadu_ps(p), _mm512_loadu_ps(p + W));
+    return _mm512_max_ps(_mm512_loadu_ps(p), _mm512_max_ps(_mm512_loadu_ps(p + W), _mm512_set1_ps(-INFINITY)));
 }
 
 /* p = exp(p - top); the sums of lanes j and j + 16. */

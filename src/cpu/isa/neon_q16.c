@@ -102,9 +102,9 @@ INL void values_n(int n, int n_reg, const int16_t *v, const nib_cpu_page_sums *s
 /* The last dimensions of heads that are no multiple of 8. Codes of positions that nobody sees are multiplied by 0. */
 INL void values_rest(const int16_t *v, const nib_cpu_page_sums *sums, const weights *w, int q, size_t j, size_t d, size_t head_dim) {
     for (; d < head_dim; d++) {
-        int32_t sum = 0;
-        for (size_t i = sums->first; i < sums->last; i++) sum += w->codes[q][i] * v[(i / 2 * head_dim + d) * 2 + i % 2];
-        sums->acc[j][d] = fmaf((float)sum, w->scale[q], sums->acc[j][d] * sums->corr[j]);
+        uint32_t sum = 0; /* of damaged codes anything: it wraps, as registers do */
+        for (size_t i = sums->first; i < sums->last; i++) sum += (uint32_t)(w->codes[q][i] * v[(i / 2 * head_dim + d) * 2 + i % 2]);
+        sums->acc[j][d] = fmaf((float)(int32_t)sum, w->scale[q], sums->acc[j][d] * sums->corr[j]);
     }
 }
 

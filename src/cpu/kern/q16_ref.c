@@ -39,7 +39,7 @@ static float make_weights(const float *p, const float *scale, int16_t *codes) {
     float weights_scale = nib_q16_scale(top, NIB_Q16_VALUE, &inverse);
     for (size_t i = 0; i < POS; i++) {
         float c = rintf(w[i] * inverse);
-        codes[i] = c == c ? (int16_t)c : 0;
+        codes[i] = c >= INT16_MIN && c <= INT16_MAX ? (int16_t)c : 0;
     }
     return weights_scale;
 }
