@@ -66,7 +66,8 @@ static void make_case(page_case *c, size_t n, size_t dim, size_t first, size_t l
         if (i % 11 == 3) memset(c->values[i], 0, sizeof c->values[i]);
         q16()->store_key(c->k, i, c->keys[i], dim, scalar());
         q16()->store_value(c->v, i, c->values[i], dim, scalar());
-        for (size_t j = 0; j < n; j++) c->p[j * POS + i] = j % 9 == 8 ? 0 : j % 3 == 0 ? uniform() : nib_expf(-30 * uniform());
+        for (size_t j = 0; j < n; j++) c->p[j * POS + i] = j % 9 == 8 || last - i <= j % 4 ? 0 : /* some see less, some nothing */
+                                                           j % 3 == 0 ? uniform() : nib_expf(-30 * uniform());
     }
     for (size_t j = 0; j < n; j++) fill(c->q[j], dim, 2), fill(c->acc[j], dim, 1), c->corr[j] = uniform();
     set_queries(c);

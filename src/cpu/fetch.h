@@ -14,4 +14,10 @@ static inline void nib_cpu_fetch(const void *p, size_t n) {
     for (size_t i = 0; i < n; i += 64) __builtin_prefetch((const char *)p + i, 0, 2);
 }
 
+/* The line of p and the one far after it, for what is read in order. */
+static inline void nib_cpu_fetch_in_order(const void *p) {
+    __builtin_prefetch(p);
+    nib_cpu_fetch((const char *)p + NIB_CPU_FAR, 64);
+}
+
 #endif

@@ -39,8 +39,7 @@ static void read_piece(const unsigned char *p, size_t n_bytes) {
     const uint64_t *w = (const uint64_t *)(const void *)p;
     uint64_t sum = 0;
     for (size_t i = 0; i < n_bytes / sizeof *w; i += 8) {
-        __builtin_prefetch(w + i + 256);
-        nib_cpu_fetch(w + i + 256 + NIB_CPU_FAR / sizeof *w, 64);
+        nib_cpu_fetch_in_order(w + i + 256);
         sum ^= w[i];
     }
     __asm__ volatile("" ::"r"(sum));

@@ -151,10 +151,7 @@ INL __m256i dot16_signed(const __m256i m[4], const __m256i v[4], const int8_t *a
 
 /* n lines of memory that a decode kernel will need in a while; and those that it will need much later. */
 INL void prefetch(const void *p, int n) {
-    UNROLL for (int i = 0; i < n; i++) {
-        _mm_prefetch((const char *)p + 64 * i, _MM_HINT_T0);
-        nib_cpu_fetch((const char *)p + NIB_CPU_FAR + 64 * i, 64);
-    }
+    UNROLL for (int i = 0; i < n; i++) nib_cpu_fetch_in_order((const char *)p + 64 * i);
 }
 
 /* A kernel is tiles for 2, 4, 6 and 8 tokens of a panel, and one for a single token. tile_half and decode are those of

@@ -5,12 +5,11 @@
 #include "cpu/q16.h"
 
 #include "cpu/fetch.h"
-#include "cpu/isa/mm_inline.h"
+#include "cpu/isa/q16_pairs.h"
 
 #include <arm_neon.h>
-#include <math.h>
 
-enum { W = 4, POS = NIB_PAGE_POS, MAX_Q = 2, PAIRS = NIB_Q16_DIMS / 2 };
+enum { W = 4 };
 
 /* Eight pairs, times a pair: into two registers. */
 INL void add_products(int32x4_t *a, int16x8x2_t x, const int16_t *y) {
@@ -46,18 +45,6 @@ INL void scores_n(int n, const int16_t *k, const nib_cpu_page_queries *queries, 
         }
     }
 }
-
-static void scores(const void *page, const nib_cpu_page_queries *queries, size_t head_dim, float *s) {
-    size_t j = 0, n = queries->n;
-    for (; n - j >= MAX_Q; j += MAX_Q) scores_n(MAX_Q, page, queries, j, head_dim, s + j * POS);
-    if (n - j == 1) scores_n(1, page, queries, j, head_dim, s + j * POS);
-}
-
-/* Weights of two queries and a page. */
-typedef struct weights {
-    int16_t codes[MAX_Q][POS];
-    float scale[MAX_Q];
-} weights;
 
 /* p times the scales of the values; 0 where p is: the scale of a position that nobody sees may be anything. */
 INL void make_weights(weights *w, int q, const float *p, const float *scale) {
@@ -97,30 +84,6 @@ INL void values_n(int n, int n_reg, const int16_t *v, const nib_cpu_page_sums *s
             vst1q_f32(acc + W * e, vfmaq_n_f32(old, vcvtq_f32_s32(a[q][e]), w->scale[q]));
         }
     }
-}
-
-/* The last dimensions of heads that are no multiple of 8. Codes of positions that nobody sees are multiplied by 0. */
-INL void values_rest(const int16_t *v, const nib_cpu_page_sums *sums, const weights *w, int q, size_t j, size_t d, size_t head_dim) {
-    for (; d < head_dim; d++) {
-        uint32_t sum = 0; /* of damaged codes anything: it wraps, as registers do */
-        for (size_t i = sums->first; i < sums->last; i++) sum += (uint32_t)(w->codes[q][i] * v[(i / 2 * head_dim + d) * 2 + i % 2]);
-        sums->acc[j][d] = fmaf((float)(int32_t)sum, w->scale[q], sums->acc[j][d] * sums->corr[j]);
-    }
-}
-
-INL void values_all_dims(int n, const int16_t *v, const nib_cpu_page_sums *sums, size_t j, size_t head_dim) {
-    weights w;
-    size_t d = 0;
-    for (int q = 0; q < n; q++) make_weights(&w, q, sums->p + (j + (size_t)q) * POS, nib_q16_value_scales(v, head_dim));
-    for (; d + 32 <= head_dim; d += 32) values_n(n, 4, v, sums, &w, j, d, head_dim);
-    for (; d + 8 <= head_dim; d += 8) values_n(n, 1, v, sums, &w, j, d, head_dim);
-    for (int q = 0; q < n; q++) values_rest(v, sums, &w, q, j + (size_t)q, d, head_dim);
-}
-
-static void values(const void *page, const nib_cpu_page_sums *sums, size_t head_dim) {
-    size_t j = 0;
-    for (; sums->n - j >= MAX_Q; j += MAX_Q) values_all_dims(MAX_Q, page, sums, j, head_dim);
-    if (j < sums->n) values_all_dims(1, page, sums, j, head_dim);
 }
 
 const nib_cpu_page_ops nib_cpu_q16_neon = {scores, values};
